@@ -1,0 +1,172 @@
+"""Matches answers that arrive on a stream to the requests that wait for them."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from bridge.core.content import Result
+from bridge.telemetry import log
+from bridge.upstream.channel import (
+    ChannelError,
+    Limits,
+    Notify,
+    Options,
+    Params,
+    RequestTimeout,
+    RpcError,
+)
+
+Message = dict[str, Any]
+
+METHOD_NOT_FOUND = -32601
+
+
+class Correlator:
+    """The requests of one channel that have no answer yet, and what else the server says.
+
+    A request costs one future and, with a timeout, one timer: no task, no cancel scope. Whatever
+    ends the channel calls `fail_all`, so no caller ever waits for a conversation that is over.
+    """
+
+    def __init__(self, on_notification: Notify, limits: Limits) -> None:
+        self._on_notification = on_notification
+        self._limits = limits
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[Result]] = {}
+        self._progress: dict[int, Callable[[Params], None]] = {}
+        self.late_answers = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    async def ask(
+        self,
+        method: str,
+        params: Params,
+        options: Options,
+        send: Callable[[Message], None],
+    ) -> Result:
+        """Send a request with `send` and wait for its answer.
+
+        `send` must not block; what it raises reaches the caller. When the caller is cancelled or
+        the time is up, the server is told with `notifications/cancelled` and not waited for.
+
+        Raises:
+            RpcError: The server answered with an error.
+            ChannelError: No answer came.
+        """
+        if len(self._waiting) >= self._limits.in_flight:
+            raise ChannelError(f"{len(self._waiting)} requests are already in flight", sent=False)
+
+        number = next(self._numbers)
+        if options.on_progress is not None:
+            params = {**params, "_meta": {**params.get("_meta", {}), "progressToken": number}}
+            self._progress[number] = options.on_progress
+
+        loop = asyncio.get_running_loop()
+        self._waiting[number] = future = loop.create_future()
+        timer = None
+        if options.timeout is not None:
+            timer = loop.call_later(options.timeout, self._expire, number, method, options.timeout)
+
+        try:
+            send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+            return await future
+        except (asyncio.CancelledError, RequestTimeout) as exc:
+            self._tell_cancelled(number, method, exc, send)
+            raise
+        finally:
+            del self._waiting[number]
+            self._progress.pop(number, None)
+            if timer is not None:
+                timer.cancel()
+
+    def receive(self, message: Any) -> Message | None:
+        """Take one incoming message; return what must be sent back at once, if anything.
+
+        Answers wake their callers, notifications go out. The server's own requests are refused,
+        but for `ping`: no client capability was offered to it.
+        """
+        if not isinstance(message, dict):
+            log.warning("ignored a message that is not a JSON object")
+            return None
+
+        method = message.get("method")
+        if method is None:
+            self._answer(message)
+            return None
+
+        if "id" in message:
+            return _reply(message["id"], method)
+
+        params = message.get("params")
+        self._notification(method, params if isinstance(params, dict) else {})
+        return None
+
+    def fail(self, number: object, error: ChannelError) -> None:
+        """End one waiting request, if there is one of that number."""
+        future = self._waiting.get(number) if isinstance(number, int) else None
+        if future is not None and not future.done():
+            future.set_exception(error)
+
+    def fail_all(self, reason: str) -> None:
+        """End every waiting request at once: it was sent, and no answer can come."""
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(ChannelError(reason, sent=True))
+
+    def _answer(self, message: Message) -> None:
+        number = message.get("id")
+        future = self._waiting.get(number) if isinstance(number, int) else None
+        if future is None or future.done():
+            self.late_answers += 1
+            return
+
+        error, result = message.get("error"), message.get("result")
+        if isinstance(error, dict):
+            future.set_exception(RpcError(error))
+        elif isinstance(result, dict):
+            future.set_result(result)
+        else:
+            future.set_exception(
+                RpcError({"code": -32603, "message": "the answer holds neither result nor error"})
+            )
+
+    def _notification(self, method: str, params: Params) -> None:
+        if method == "notifications/progress":
+            listener = self._progress.get(params.get("progressToken", 0))
+            if listener is not None:
+                listener(params)
+        else:
+            self._on_notification(method, params)
+
+    def _expire(self, number: int, method: str, seconds: float) -> None:
+        self.fail(number, RequestTimeout(method, seconds))
+
+    def _tell_cancelled(
+        self,
+        number: int,
+        method: str,
+        why: BaseException,
+        send: Callable[[Message], None],
+    ) -> None:
+        if method == "initialize":  # the one request that must not be cancelled (MCP, cancellation)
+            return
+
+        reason = "timed out" if isinstance(why, RequestTimeout) else "cancelled by the caller"
+        params = {"requestId": number, "reason": reason}
+        try:
+            send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+        except ChannelError:
+            log.debug("the channel closed before %s could be cancelled", method)
+
+
+def _reply(request_id: object, method: object) -> Message:
+    if method == "ping":
+        return {"jsonrpc": "2.0", "id": request_id, "result": {}}
+
+    error = {"code": METHOD_NOT_FOUND, "message": "bridge offers no client capabilities"}
+    return {"jsonrpc": "2.0", "id": request_id, "error": error}
