@@ -67,7 +67,8 @@ class Correlator:
             self._progress[number] = options.on_progress
 
         loop = asyncio.get_running_loop()
-        self._waiting[number] = future = loop.create_future()
+        future: asyncio.Future[Result] = loop.create_future()
+        self._waiting[number] = future
         timer = None
         if options.timeout is not None:
             timer = loop.call_later(options.timeout, self._expire, number, method, options.timeout)
