@@ -11,12 +11,21 @@
     + UpstreamUnavailable       provably not run; may be repeated
     + OutcomeUnknown            sent, no answer; never repeated
     + Overloaded                refused because a bound is reached; provably not run
+    + TimedOut                  the time this work was given is over
+    + CalledOff                 what this work belonged to was called off
   x ToolsetError              listing or preparing tools failed: ends the step
     + DuplicateTool             two tools claim one name
     + InvalidSchema             a schema that nothing could be checked against
     + PinMismatch               a definition is not the one that was accepted
   x CapabilityError           this context cannot do that; the text says what can
   x Unauthorized              who is asking is not known, or may not
+  x NoSuchStateKey            neither this call nor the session has that key of state
+  x ServiceMissing            this run was given no such service
+  x StoreError                what should rest could not be written, or read
+    + SessionNotFound           no session has that key
+    + SessionExists             a new session's key is taken
+    + StaleSession              the held session is behind the stored one; nothing was written
+    + ArtifactNotFound          no artifact has that name, or no such version
 """
 
 from __future__ import annotations
@@ -88,6 +97,14 @@ class Overloaded(ToolError):
     """A bound is reached; the call provably did not run and may be repeated later."""
 
 
+class TimedOut(ToolError, TimeoutError):
+    """The time this work was given is over. Nothing else ends: the run goes on."""
+
+
+class CalledOff(ToolError):
+    """What this work belonged to was called off by whoever holds its cancel function."""
+
+
 class ToolsetError(BridgeError):
     """Listing or preparing tools failed, so the step that needs them cannot go on."""
 
@@ -110,3 +127,33 @@ class CapabilityError(BridgeError, AttributeError):
 
 class Unauthorized(BridgeError):
     """Who is asking is not known, or may not do this."""
+
+
+class NoSuchStateKey(BridgeError, KeyError):
+    """Neither this call nor the session has that key of state."""
+
+    __str__ = Exception.__str__  # a KeyError would show the repr of its sentence
+
+
+class ServiceMissing(BridgeError):
+    """This run was given no such service; the text says who can give it."""
+
+
+class StoreError(BridgeError):
+    """What should rest could not be written, or what rests could not be read."""
+
+
+class SessionNotFound(StoreError):
+    """No session has that key."""
+
+
+class SessionExists(StoreError):
+    """A new session's key is taken; the session that has it is unchanged."""
+
+
+class StaleSession(StoreError):
+    """The held session is behind the stored one; nothing was written. Get it anew, then retry."""
+
+
+class ArtifactNotFound(StoreError):
+    """No artifact has that name, or the artifact has no such version."""

@@ -68,6 +68,13 @@ class ChannelError(Exception):
         self.sent = sent
 
 
+class ChannelBusy(ChannelError):
+    """A bound of the channel is reached; it is as good as before, and nothing was sent."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, sent=False)
+
+
 class RequestTimeout(ChannelError):
     """No answer came in time."""
 

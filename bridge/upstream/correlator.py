@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from bridge.core.content import Result
 from bridge.telemetry import log
 from bridge.upstream.channel import (
+    ChannelBusy,
     ChannelError,
     Limits,
     Notify,
@@ -47,19 +48,21 @@ class Correlator:
         method: str,
         params: Params,
         options: Options,
-        send: Callable[[Message], None],
+        send: Callable[[Message], Awaitable[None] | None],
     ) -> Result:
         """Send a request with `send` and wait for its answer.
 
-        `send` must not block; what it raises reaches the caller. When the caller is cancelled or
-        the time is up, the server is told with `notifications/cancelled` and not waited for.
+        `send` must not block; what it raises reaches the caller. For a request, never for a
+        notification, it may return an awaitable, which is awaited before the answer is. When the
+        caller is cancelled or the time is up, the server is told with `notifications/cancelled`
+        and not waited for.
 
         Raises:
             RpcError: The server answered with an error.
             ChannelError: No answer came.
         """
         if len(self._waiting) >= self._limits.in_flight:
-            raise ChannelError(f"{len(self._waiting)} requests are already in flight", sent=False)
+            raise ChannelBusy(f"{len(self._waiting)} requests are already in flight")
 
         number = next(self._numbers)
         if options.on_progress is not None:
@@ -74,7 +77,10 @@ class Correlator:
             timer = loop.call_later(options.timeout, self._expire, number, method, options.timeout)
 
         try:
-            send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+            sending = send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+            if sending is not None:
+                await _sent(sending, future)
+
             return await future
         except (asyncio.CancelledError, RequestTimeout) as exc:
             self._tell_cancelled(number, method, exc, send)
@@ -101,7 +107,7 @@ class Correlator:
             return None
 
         if "id" in message:
-            return _reply(message["id"], method)
+            return reply_to(message["id"], method)
 
         params = message.get("params")
         self._notification(method, params if isinstance(params, dict) else {})
@@ -109,8 +115,8 @@ class Correlator:
 
     def fail(self, number: object, error: ChannelError) -> None:
         """End one waiting request, if there is one of that number."""
-        future = self._waiting.get(number) if isinstance(number, int) else None
-        if future is not None and not future.done():
+        future = self._future(number)
+        if future is not None:
             future.set_exception(error)
 
     def fail_all(self, reason: str) -> None:
@@ -120,25 +126,25 @@ class Correlator:
                 future.set_exception(ChannelError(reason, sent=True))
 
     def _answer(self, message: Message) -> None:
-        number = message.get("id")
-        future = self._waiting.get(number) if isinstance(number, int) else None
-        if future is None or future.done():
+        future = self._future(message.get("id"))
+        if future is None:
             self.late_answers += 1
             return
 
-        error, result = message.get("error"), message.get("result")
-        if isinstance(error, dict):
-            future.set_exception(RpcError(error))
-        elif isinstance(result, dict):
-            future.set_result(result)
-        else:
-            future.set_exception(
-                RpcError({"code": -32603, "message": "the answer holds neither result nor error"})
-            )
+        try:
+            future.set_result(result_of(message))
+        except RpcError as exc:
+            future.set_exception(exc)
+
+    def _future(self, number: object) -> asyncio.Future[Result] | None:
+        """Who waits for this number; our numbers are integers, which JSON's `true` is not."""
+        future = self._waiting.get(number) if type(number) is int else None
+        return None if future is None or future.done() else future
 
     def _notification(self, method: str, params: Params) -> None:
         if method == "notifications/progress":
-            listener = self._progress.get(params.get("progressToken", 0))
+            token = params.get("progressToken")
+            listener = self._progress.get(token) if isinstance(token, int) else None
             if listener is not None:
                 listener(params)
         else:
@@ -152,7 +158,7 @@ class Correlator:
         number: int,
         method: str,
         why: BaseException,
-        send: Callable[[Message], None],
+        send: Callable[[Message], Awaitable[None] | None],
     ) -> None:
         if method == "initialize":  # the one request that must not be cancelled (MCP, cancellation)
             return
@@ -165,9 +171,36 @@ class Correlator:
             log.debug("the channel closed before %s could be cancelled", method)
 
 
-def _reply(request_id: object, method: object) -> Message:
+def result_of(answer: Message) -> Result:
+    """The result that an answer holds, as the server sent it.
+
+    Raises:
+        RpcError: It holds an error, or neither.
+    """
+    error, result = answer.get("error"), answer.get("result")
+    if isinstance(error, dict):
+        raise RpcError(error)
+
+    if not isinstance(result, dict):
+        raise RpcError({"code": -32603, "message": "the answer holds neither result nor error"})
+
+    return result
+
+
+def reply_to(request_id: object, method: object) -> Message:
+    """What a server's own request is answered with: all but `ping` are refused."""
     if method == "ping":
         return {"jsonrpc": "2.0", "id": request_id, "result": {}}
 
     error = {"code": METHOD_NOT_FOUND, "message": "bridge offers no client capabilities"}
     return {"jsonrpc": "2.0", "id": request_id, "error": error}
+
+
+async def _sent(sending: Awaitable[None], future: asyncio.Future[Result]) -> None:
+    try:
+        await sending
+    except BaseException:
+        if not future.cancel() and not future.cancelled():
+            future.exception()  # it failed too: say that somebody knows, or asyncio complains
+
+        raise

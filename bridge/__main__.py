@@ -1,0 +1,27 @@
+"""The entry point: `bridge`, or `python -m bridge`."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+MISSING = 'the command line needs more: pip install "mcp-agent-bridge[gateway]"'
+
+
+def main() -> int:
+    """Run the command line; returns the exit code."""
+    try:
+        app = import_module("bridge.cli.app")
+    except ModuleNotFoundError as exc:
+        if exc.name is None or exc.name.partition(".")[0] not in {"typer", "rich"}:
+            raise
+
+        print(f"bridge: {MISSING}", file=sys.stderr)
+        return 2
+
+    code: int = app.run(sys.argv[1:])
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+"""What the command line prints: answers to stdout, everything else to stderr, safely."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+
+def complain(message: str) -> None:
+    """Say what went wrong, to stderr, a line for each problem."""
+    for line in visible(message).splitlines():
+        print(f"bridge: {line}", file=sys.stderr)
+
+
+def note(message: str) -> None:
+    """Say something beside the answer, to stderr."""
+    print(visible(message), file=sys.stderr, flush=True)
+
+
+def print_json(value: Any) -> None:
+    """The answer, for machines."""
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """The answer, for people; plain columns where the output is no terminal."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=200)
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+
+    for row in rows:
+        table.add_row(*(Text(visible(cell)) for cell in row))
+
+    console.print(table)
+
+
+def visible(text: str) -> str:
+    """`text` without characters that a terminal obeys or a reader cannot see.
+
+    Control, bidirectional, zero-width and tag characters are written as escapes; line ends stay.
+    """
+    return "".join(c if c == "\n" or c.isprintable() else _escaped(c) for c in text)
+
+
+def _escaped(character: str) -> str:
+    return f"\\u{{{ord(character):x}}}"

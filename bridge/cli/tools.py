@@ -1,0 +1,92 @@
+"""`bridge tools`: what is on offer, and what is not and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from bridge.cli.output import note, print_json, print_table
+from bridge.config.load import load
+from bridge.core.tool import Tool
+from bridge.gateway.assembly import LOCAL, assemble
+from bridge.gateway.live import Gateway, running
+from bridge.upstream.status import UpstreamStatus
+
+SHORT = 80
+
+
+def show(config: Sequence[Path], as_json: bool) -> None:
+    """Connect to every upstream, side by side, and print the offered tools.
+
+    Raises:
+        ConfigError: Everything that is wrong with the configuration.
+    """
+    assembly = assemble(load(config))
+    anyio.run(_show, assembly, as_json)
+
+
+async def _show(assembly: Any, as_json: bool) -> None:
+    async with running(assembly) as gateway:
+        if not as_json and assembly.upstreams:
+            note(f"asking {', '.join(assembly.upstreams)} …")
+
+        await gateway.settled()
+        statuses = gateway.statuses()
+        rows = [_row(tool, statuses) for tool in gateway.catalog.tools.values()]
+
+    if as_json:
+        problems = list(gateway.catalog.problems)
+        print_json(
+            {"tools": rows, "upstreams": [asdict(s) for s in statuses], "problems": problems}
+        )
+        return
+
+    _print(gateway, rows, statuses)
+
+
+def _print(gateway: Gateway, rows: list[dict[str, Any]], statuses: list[UpstreamStatus]) -> None:
+    columns = ("tool", "upstream", "era", "confirmation", "description")
+    print_table(columns, [[_short(str(row[name])) for name in columns] for row in rows])
+    for status in statuses:
+        if status.state != "ready":
+            note(f'\nupstream "{status.name}" is not available: {status.reason}{_next(status)}')
+
+        for problem in status.problems:
+            note(f'upstream "{status.name}": {problem}')
+
+    for problem in gateway.catalog.problems:
+        note(problem)
+
+
+def _row(tool: Tool, statuses: list[UpstreamStatus]) -> dict[str, Any]:
+    upstream = getattr(tool, "upstream", LOCAL)
+    era = next((status.era for status in statuses if status.name == upstream), "")
+    return {
+        "tool": tool.name,
+        "upstream": upstream,
+        "era": era,
+        "confirmation": confirmation(tool),
+        "description": tool.description,
+    }
+
+
+def confirmation(tool: Tool) -> str:
+    """Whether a call waits for a person: "always", "depends" (a provider decides) or "no"."""
+    rule = getattr(tool, "rule", None)
+    if rule is None:
+        return "no"
+
+    return "depends" if rule.has_provider else "always"
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= SHORT else line[: SHORT - 1] + "…"
+
+
+def _next(status: UpstreamStatus) -> str:
+    return "" if status.next_attempt is None else f" (next attempt in {status.next_attempt:.0f} s)"

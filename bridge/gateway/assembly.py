@@ -1,0 +1,133 @@
+"""From settings to the stack of toolsets that they describe: the one place that knows both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import anyio
+
+from bridge.config.settings import LocalToolSettings, Settings, UpstreamSettings
+from bridge.core.tool import Tool, Toolset
+from bridge.gateway.resolve import resolve
+from bridge.tools.catalog import Catalog
+from bridge.tools.function import function_tool
+from bridge.tools.gate import Provider
+from bridge.tools.toolsets import (
+    CombinedToolset,
+    ConfirmedToolset,
+    FilteredToolset,
+    PrefixedToolset,
+    RenamedToolset,
+    StaticToolset,
+)
+from bridge.upstream.channel import Limits
+from bridge.upstream.command import Command
+from bridge.upstream.target import Endpoint, Target
+from bridge.upstream.toolset import MCPToolset
+
+LOCAL = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """Everything that a configuration names, put together and not yet started.
+
+    `toolset` holds all of it, combined; `catalog` is its table by offered name.
+    """
+
+    settings: Settings
+    upstreams: Mapping[str, MCPToolset]
+    toolset: CombinedToolset
+    catalog: Catalog
+
+    async def aclose(self) -> None:
+        """Close every upstream, side by side, whatever happens meanwhile."""
+        with anyio.CancelScope(shield=True):
+            async with anyio.create_task_group() as tasks:
+                for upstream in self.upstreams.values():
+                    tasks.start_soon(upstream.aclose)
+
+
+def assemble(settings: Settings) -> Assembly:
+    """Put together what the settings describe; nothing is started, nothing is connected.
+
+    Raises:
+        ConfigError: A function that the settings name cannot be found or used.
+    """
+    upstreams = {
+        name: to_upstream(name, one) for name, one in settings.upstreams.items() if one.enabled
+    }
+    members: list[Toolset] = [
+        stacked(upstream, settings.upstreams[name]) for name, upstream in upstreams.items()
+    ]
+    if settings.tools:
+        members.append(StaticToolset(local_tools(settings.tools), name=LOCAL))
+
+    toolset = CombinedToolset(members, on_failure="report")
+    return Assembly(settings, upstreams, toolset, Catalog(toolset))
+
+
+def to_upstream(name: str, settings: UpstreamSettings) -> MCPToolset:
+    """The MCP server as a toolset of its own names, not connected yet."""
+    return MCPToolset(
+        to_target(settings),
+        name=name,
+        timeout=settings.timeout,
+        connect_timeout=settings.connect_timeout,
+        limits=Limits(message_bytes=settings.max_message),
+    )
+
+
+def to_target(settings: UpstreamSettings) -> Target:
+    """Where the server is found, with what is secret about it."""
+    if settings.url is not None:
+        return Endpoint(settings.url, settings.transport, settings.plain_headers())
+
+    return Command(tuple(settings.command or ()), settings.plain_env(), settings.cwd)
+
+
+def stacked(upstream: Toolset, settings: UpstreamSettings) -> Toolset:
+    """The wrappers in their order: filtered → confirmed → renamed → prefixed.
+
+    Filters, confirmation and new names speak of the server's own names, so the prefix is last.
+    """
+    rules = settings.tools
+    toolset = upstream
+    if rules.allow is not None or rules.deny:
+        toolset = FilteredToolset(toolset, rules.allow, deny=rules.deny)
+
+    if rules.confirm is not False:
+        toolset = ConfirmedToolset(toolset, _confirm(rules.confirm, upstream.name))
+
+    if rules.rename or rules.describe:
+        toolset = RenamedToolset(toolset, rules.rename, rules.describe)
+
+    prefix = f"{upstream.name}__" if settings.prefix is None else settings.prefix
+    return PrefixedToolset(toolset, prefix)
+
+
+def local_tools(settings: Sequence[LocalToolSettings]) -> Sequence[Tool]:
+    """The Python functions that the settings name, each as a tool.
+
+    Raises:
+        ConfigError: A function cannot be found, or no tool can be made of it.
+    """
+    return [_local_tool(index, one) for index, one in enumerate(settings)]
+
+
+def _local_tool(index: int, settings: LocalToolSettings) -> Tool:
+    where = f"tools[{index}]"
+    handler: Callable[..., object] = resolve(settings.function, where)
+    confirm = settings.confirm
+    rule = resolve(confirm, f"{where}.confirm") if isinstance(confirm, str) else confirm
+    return function_tool(handler, name=settings.name, require_confirmation=rule)
+
+
+def _confirm(
+    confirm: bool | str | tuple[str, ...], upstream: str
+) -> bool | Sequence[str] | Provider:
+    if isinstance(confirm, str):
+        return resolve(confirm, f"upstreams.{upstream}.tools.confirm")
+
+    return confirm

@@ -1,0 +1,75 @@
+"""A whole configuration as one toolset, inside somebody else's program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from bridge.config.load import load
+from bridge.core.context import ReadonlyContext
+from bridge.core.tool import Tool
+from bridge.gateway.assembly import Assembly, assemble
+from bridge.tools.toolsets import Composable
+from bridge.upstream.status import UpstreamStatus
+
+
+class ConfiguredToolset(Composable):
+    """The tools of every upstream and every local function that a configuration names.
+
+    Upstreams connect when the tools are first asked for, side by side. One that fails is left
+    out and shown by `statuses()`; the others are served. No task of the caller's owns anything:
+    it may be closed from any.
+    """
+
+    def __init__(self, assembly: Assembly) -> None:
+        self._assembly = assembly
+
+    @property
+    def name(self) -> str:
+        """The configured name of this bridge."""
+        return self._assembly.settings.serve.name
+
+    @property
+    def assembly(self) -> Assembly:
+        """What it is made of."""
+        return self._assembly
+
+    async def tools(self, ctx: ReadonlyContext) -> Sequence[Tool]:
+        """Every tool on offer, under its offered name.
+
+        Raises:
+            DuplicateTool: Two members offer one name.
+        """
+        return await self._assembly.toolset.tools(ctx)
+
+    def statuses(self) -> list[UpstreamStatus]:
+        """How each upstream is now, in the order of the configuration."""
+        return [upstream.status() for upstream in self._assembly.upstreams.values()]
+
+    async def aclose(self) -> None:
+        """Close every upstream; from any task, any number of times."""
+        await self._assembly.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        exc: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+
+def open_toolset(*paths: str | Path) -> ConfiguredToolset:
+    """Read configuration files, merged left to right, as one toolset.
+
+    Use it as `async with open_toolset("bridge.yaml") as toolset:`, or call its `aclose()`.
+
+    Raises:
+        ConfigError: Everything that is wrong with them, at once.
+    """
+    return ConfiguredToolset(assemble(load(paths)))

@@ -1,0 +1,78 @@
+"""A gateway while it runs: every upstream kept connected, the catalog kept true."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+
+from bridge.core.context import local_context
+from bridge.gateway.assembly import Assembly
+from bridge.upstream.status import UpstreamStatus
+
+
+class Gateway:
+    """An assembly with its upstreams running."""
+
+    def __init__(self, assembly: Assembly) -> None:
+        self.assembly = assembly
+        self.catalog = assembly.catalog
+        self._changed = anyio.Event()
+        self._heard: set[str] = set()
+        self._settled = anyio.Event()
+        self._refreshed = anyio.Event()
+
+    def statuses(self) -> list[UpstreamStatus]:
+        """How each upstream is now, in the order of the configuration."""
+        return [upstream.status() for upstream in self.assembly.upstreams.values()]
+
+    async def settled(self, seconds: float | None = None) -> None:
+        """Wait until every upstream has come or failed once, and no longer than `seconds`."""
+        with anyio.move_on_after(seconds):
+            await self._settled.wait()
+
+    async def offered(self, name: str) -> bool:
+        """Wait until a tool of that name is offered, or until it is known that none will be."""
+        while name not in self.catalog.tools:
+            if self._settled.is_set():
+                return False
+
+            await self._refreshed.wait()
+
+        return True
+
+    def heard_of(self, upstream: str) -> None:
+        """Note that what this upstream offers may have changed."""
+        self._heard.add(upstream)
+        self._changed.set()
+
+    async def follow(self) -> None:
+        """Refresh the catalog after changes, several at once where they come together."""
+        everyone = set(self.assembly.upstreams)
+        while True:
+            heard = everyone <= self._heard
+            await self.catalog.refresh(local_context())
+            if heard:
+                self._settled.set()
+
+            self._refreshed.set()
+            self._refreshed = anyio.Event()
+            await self._changed.wait()
+            self._changed = anyio.Event()
+
+
+@asynccontextmanager
+async def running(assembly: Assembly) -> AsyncIterator[Gateway]:
+    """Start every upstream, side by side; on leaving, nothing of them is left."""
+    gateway = Gateway(assembly)
+    try:
+        async with anyio.create_task_group() as tasks:
+            for name, upstream in assembly.upstreams.items():
+                tasks.start_soon(upstream.keep, lambda name=name: gateway.heard_of(name))
+
+            tasks.start_soon(gateway.follow)
+            yield gateway
+            tasks.cancel_scope.cancel()
+    finally:
+        await assembly.aclose()

@@ -1,0 +1,50 @@
+"""A running gateway behind one front."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bridge.config.settings import Settings
+from bridge.downstream.handlers import Handlers
+from bridge.downstream.http import serve_http
+from bridge.downstream.sse import serve_sse
+from bridge.downstream.stdio import serve_stdio
+from bridge.gateway.assembly import assemble
+from bridge.gateway.live import running
+
+TRANSPORTS = ("http", "stdio", "sse")
+
+
+async def serve_settings(
+    settings: Settings,
+    transport: str = "http",
+    host: str | None = None,
+    port: int | None = None,
+    on_ready: Callable[[str], None] = lambda endpoint: None,
+) -> None:
+    """Start every upstream and serve them over one transport, until cancelled.
+
+    `host` and `port` win over the settings; `on_ready` takes the endpoint's URL once it listens.
+
+    Raises:
+        ConfigError: The address cannot be used, or not without a token.
+    """
+    async with running(assemble(settings)) as gateway:
+        await gateway.settled(settings.serve.startup_wait)
+        handlers = Handlers(gateway.catalog, name=settings.serve.name)
+        if transport == "stdio":
+            await serve_stdio(handlers)
+            return
+
+        http = settings.serve.http
+        serve = serve_http if transport == "http" else serve_sse
+        await serve(
+            handlers,
+            host=host or http.host,
+            port=http.port if port is None else port,
+            path=http.path,
+            token=None if http.token is None else http.token.get_secret_value(),
+            allowed_hosts=http.allowed_hosts,
+            allowed_origins=http.allowed_origins,
+            on_ready=on_ready,
+        )

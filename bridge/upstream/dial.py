@@ -1,0 +1,118 @@
+"""From a target to a live link: the transports tried in order, the era negotiated."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from bridge.upstream.channel import ChannelError, HttpStatusError, Limits, Notify, RequestTimeout
+from bridge.upstream.command import Command
+from bridge.upstream.http import open_http
+from bridge.upstream.link import Era, Link, negotiate
+from bridge.upstream.sse import open_sse
+from bridge.upstream.stdio import StdioChannel, open_stdio
+from bridge.upstream.target import Endpoint, Target
+
+TOO_OLD_FOR_STREAMABLE_HTTP = {400, 404, 405}
+"""The statuses that tell a client to try HTTP+SSE (MCP, transports, backwards compatibility)."""
+
+
+@asynccontextmanager
+async def dial(
+    target: Target,
+    on_notification: Notify,
+    limits: Limits,
+    *,
+    remembered: Era | None = None,
+    probe_seconds: float = 5.0,
+) -> AsyncIterator[Link]:
+    """Connect and negotiate; the connection ends when the block does.
+
+    Raises:
+        ChannelError: Nothing there, or nothing that speaks MCP.
+        RpcError: The server refused both eras.
+    """
+    if isinstance(target, Command):
+        opened = _dial_command(target, on_notification, limits, remembered, probe_seconds)
+    else:
+        opened = _dial_endpoint(target, on_notification, limits, remembered, probe_seconds)
+
+    async with opened as link:
+        yield link
+
+
+@asynccontextmanager
+async def _dial_command(
+    command: Command,
+    on_notification: Notify,
+    limits: Limits,
+    remembered: Era | None,
+    probe_seconds: float,
+) -> AsyncIterator[Link]:
+    died: ChannelError
+    async with open_stdio(command, on_notification, limits) as channel:
+        try:
+            link = await negotiate(channel, "stdio", remembered, probe_seconds)
+        except RequestTimeout:
+            raise
+        except ChannelError as exc:
+            died = exc
+        else:
+            yield link
+            return
+
+    # Some old servers die of a request they do not know: such a one gets the handshake at once.
+    if remembered == "legacy" or not channel.closed_because:
+        raise _told_by(channel, died)
+
+    async with open_stdio(command, on_notification, limits) as channel:
+        try:
+            link = await negotiate(channel, "stdio", "legacy", probe_seconds)
+        except ChannelError as exc:
+            died = exc
+        else:
+            yield link
+            return
+
+    raise _told_by(channel, died)
+
+
+def _told_by(channel: StdioChannel, died: ChannelError) -> ChannelError:
+    """The failure, with all that is known once the process is gone."""
+    return ChannelError(channel.closed_because or str(died), sent=died.sent)
+
+
+@asynccontextmanager
+async def _dial_endpoint(
+    endpoint: Endpoint,
+    on_notification: Notify,
+    limits: Limits,
+    remembered: Era | None,
+    probe_seconds: float,
+) -> AsyncIterator[Link]:
+    refused: HttpStatusError | None = None
+    if endpoint.transport != "sse":
+        async with open_http(endpoint.url, endpoint.headers, on_notification, limits) as channel:
+            try:
+                link = await negotiate(channel, "http", remembered, probe_seconds)
+            except HttpStatusError as exc:
+                if endpoint.transport == "http" or exc.status not in TOO_OLD_FOR_STREAMABLE_HTTP:
+                    raise
+
+                refused = exc
+            else:
+                yield link
+                return
+
+    async with AsyncExitStack() as stack:
+        opened = open_sse(endpoint.url, endpoint.headers, on_notification, limits)
+        try:
+            old = await stack.enter_async_context(opened)
+            link = await negotiate(old, "sse", remembered, probe_seconds)
+        except ChannelError as exc:
+            if refused is None:
+                raise
+
+            raise ChannelError(f"{refused}; as HTTP+SSE: {exc}", sent=True) from exc
+
+        yield link

@@ -1,0 +1,198 @@
+"""A channel whose era is known: what every request must carry there, and how the era is found.
+
+The modern era (2026-07-28) has no handshake; each request carries its own envelope. The legacy
+era (2024-11-05 … 2025-11-25) begins with `initialize`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+from mcp.shared.inbound import NAME_BEARING_METHODS, encode_header_value
+from mcp_types import (
+    CLIENT_CAPABILITIES_META_KEY,
+    CLIENT_INFO_META_KEY,
+    PROTOCOL_VERSION_META_KEY,
+    SERVER_INFO_META_KEY,
+    UNSUPPORTED_PROTOCOL_VERSION,
+)
+from mcp_types.version import (
+    HANDSHAKE_PROTOCOL_VERSIONS,
+    LATEST_HANDSHAKE_VERSION,
+    LATEST_MODERN_VERSION,
+    MODERN_PROTOCOL_VERSIONS,
+)
+
+from bridge.core.content import Result
+from bridge.upstream.channel import (
+    NO_OPTIONS,
+    Channel,
+    ChannelError,
+    HttpStatusError,
+    Options,
+    Params,
+    RequestTimeout,
+    RpcError,
+)
+from bridge.version import VERSION
+
+Era: TypeAlias = Literal["modern", "legacy"]
+Transport: TypeAlias = Literal["stdio", "http", "sse"]
+
+CLIENT_INFO = {"name": "bridge", "version": VERSION}
+ENVELOPE: dict[str, Any] = {
+    PROTOCOL_VERSION_META_KEY: LATEST_MODERN_VERSION,
+    CLIENT_INFO_META_KEY: CLIENT_INFO,
+    CLIENT_CAPABILITIES_META_KEY: {},
+}
+
+
+class WrongAnswer(ChannelError):
+    """What answered is not an MCP server we can speak with."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, sent=True)
+
+
+@dataclass(slots=True)
+class Link:
+    """One negotiated conversation with a server."""
+
+    channel: Channel
+    transport: Transport
+    era: Era
+    protocol_version: str
+    capabilities: dict[str, Any] = field(default_factory=dict)
+    server: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests can still be answered."""
+        return self.channel.is_open
+
+    @property
+    def announces_tools(self) -> bool:
+        """Whether the server says that it tells when its tools change."""
+        tools = self.capabilities.get("tools")
+        return isinstance(tools, dict) and bool(tools.get("listChanged"))
+
+    async def request(self, method: str, params: Params, options: Options = NO_OPTIONS) -> Result:
+        """Send one request as this era wants it; see `Channel.request`."""
+        if self.era == "modern":
+            params, options = modern_request(self.transport, method, params, options)
+
+        return await self.channel.request(method, params, options)
+
+
+def modern_request(
+    transport: Transport, method: str, params: Params, options: Options
+) -> tuple[Params, Options]:
+    """Add the envelope (MCP 2026-07-28, basic) and, over HTTP, the routing headers."""
+    params = {**params, "_meta": {**params.get("_meta", {}), **ENVELOPE}}
+    if transport != "http":
+        return params, options
+
+    headers = {"Mcp-Method": method}
+    if (key := NAME_BEARING_METHODS.get(method)) is not None:
+        headers["Mcp-Name"] = encode_header_value(str(params.get(key, "")))
+
+    return params, replace(options, headers={**headers, **options.headers})
+
+
+async def negotiate(
+    channel: Channel, transport: Transport, remembered: Era | None, probe_seconds: float
+) -> Link:
+    """Find the server's era, by asking it, and open the conversation in that era.
+
+    A server whose era is remembered is taken at that; one that refuses is asked again.
+
+    Raises:
+        ChannelError: The server did not answer, or not as an MCP server.
+        RpcError: The server refused both eras.
+    """
+    if remembered != "legacy":
+        link = await _discover(channel, transport, probe_seconds)
+        if link is not None:
+            return link
+
+    try:
+        return await _initialize(channel, transport)
+    except RpcError as exc:
+        # A slow server may have answered the probe after we stopped waiting, and be modern now.
+        if exc.code != UNSUPPORTED_PROTOCOL_VERSION:
+            raise
+
+        link = await _discover(channel, transport, probe_seconds)
+        if link is None:
+            raise
+
+        return link
+
+
+async def _discover(channel: Channel, transport: Transport, seconds: float) -> Link | None:
+    """Ask a modern server what it is; None if nothing says that this is one."""
+    _speak(channel, LATEST_MODERN_VERSION)
+    params, options = modern_request(transport, "server/discover", {}, Options(timeout=seconds))
+    try:
+        result = await channel.request("server/discover", params, options)
+    except RpcError:
+        return None
+    except RequestTimeout:
+        return None
+    except HttpStatusError as exc:
+        if exc.status in {401, 403} or exc.status >= 500:
+            raise
+
+        return None
+
+    versions = result.get("supportedVersions")
+    if not isinstance(versions, list) or not set(versions) & set(MODERN_PROTOCOL_VERSIONS):
+        return None
+
+    meta = result.get("_meta")
+    server = meta.get(SERVER_INFO_META_KEY) if isinstance(meta, dict) else None
+    return Link(
+        channel,
+        transport,
+        "modern",
+        LATEST_MODERN_VERSION,
+        _mapping(result.get("capabilities")),
+        _mapping(server),
+    )
+
+
+async def _initialize(channel: Channel, transport: Transport) -> Link:
+    _speak(channel, None)
+    params = {
+        "protocolVersion": LATEST_HANDSHAKE_VERSION,
+        "capabilities": {},
+        "clientInfo": CLIENT_INFO,
+    }
+    result = await channel.request("initialize", params)
+    version = result.get("protocolVersion")
+    if version not in HANDSHAKE_PROTOCOL_VERSIONS:
+        raise WrongAnswer(
+            f"the server wants protocol version {version!r}, which bridge does not speak"
+        )
+
+    _speak(channel, str(version))
+    await channel.notify("notifications/initialized", {})
+    return Link(
+        channel,
+        transport,
+        "legacy",
+        str(version),
+        _mapping(result.get("capabilities")),
+        _mapping(result.get("serverInfo")),
+    )
+
+
+def _speak(channel: Channel, version: str | None) -> None:
+    """Over HTTP the version rides in a header of every later request."""
+    if hasattr(channel, "protocol_version"):
+        channel.protocol_version = version
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

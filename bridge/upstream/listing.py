@@ -1,0 +1,94 @@
+"""What an upstream lists, page by page, and what of it can be used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcp.shared.inbound import find_invalid_x_mcp_header
+
+from bridge.core.confirmation import json_hash
+from bridge.core.content import Result
+from bridge.upstream.channel import Options
+from bridge.upstream.link import Link, WrongAnswer
+
+MOST_PAGES = 1000
+MOST_TOOLS = 10_000
+LONGEST_NAME = 1024
+
+
+async def list_tools(link: Link, seconds: float | None) -> list[Any]:
+    """Every page of `tools/list`, on this one link.
+
+    Raises:
+        RpcError: The server refused a page.
+        ChannelError: The link was lost, or the pages do not end.
+    """
+    found: list[Any] = []
+    seen: set[str] = set()
+    params: dict[str, Any] = {}
+    for _ in range(MOST_PAGES):
+        page = await link.request("tools/list", params, Options(timeout=seconds))
+        found += _tools_of(page)
+        if len(found) > MOST_TOOLS:
+            raise WrongAnswer(f"the server lists more than {MOST_TOOLS} tools")
+
+        cursor = page.get("nextCursor")
+        if not isinstance(cursor, str):
+            return found
+
+        if cursor in seen:
+            raise WrongAnswer(f"the server repeats the list cursor {cursor[:80]!r}")
+
+        seen.add(cursor)
+        params = {"cursor": cursor}
+
+    raise WrongAnswer(f"the server lists more than {MOST_PAGES} pages of tools")
+
+
+def _tools_of(page: Result) -> list[Any]:
+    tools = page.get("tools")
+    if not isinstance(tools, list):
+        raise WrongAnswer("the answer to tools/list has no list of tools")
+
+    return tools
+
+
+def usable(definitions: list[Any]) -> tuple[list[dict[str, Any]], list[str]]:
+    """The definitions a caller can be offered, and for each other one why it is not."""
+    kept: dict[str, dict[str, Any]] = {}
+    problems: list[str] = []
+    for definition in definitions:
+        problem = _problem(definition)
+        if not problem and definition["name"] in kept:
+            problem = f'tool "{definition["name"]}" is listed twice; the first is offered'
+
+        if problem:
+            problems.append(problem)
+        else:
+            kept[definition["name"]] = definition
+
+    return list(kept.values()), problems
+
+
+def _problem(definition: Any) -> str:
+    """Why this one tool cannot be offered; empty if it can."""
+    if not isinstance(definition, dict):
+        return "a tool that is not an object is left out"
+
+    name = definition.get("name")
+    if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME:
+        return f"a tool without a usable name is left out: {str(name)[:80]!r}"
+
+    for key in ("inputSchema", "outputSchema"):
+        if not isinstance(definition.get(key, {}), dict):
+            return f"tool {name!r} is left out: its {key} is not an object"
+
+    try:
+        json_hash(definition)
+    except (ValueError, RecursionError) as exc:
+        return f"tool {name!r} is left out: its definition has no canonical JSON ({exc})"
+
+    if (reason := find_invalid_x_mcp_header(definition.get("inputSchema"))) is not None:
+        return f"tool {name!r} is left out: {reason}"
+
+    return ""

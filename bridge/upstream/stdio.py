@@ -1,0 +1,271 @@
+"""A channel to an MCP server that runs as a child process and speaks over its pipes.
+
+One line is one message (MCP, transports, stdio). Nothing here is a task: what the pipe brings is
+split, parsed and handed to whoever waits for it in the event loop's own callback.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+
+from bridge.core.content import Result
+from bridge.core.wire import dumps, loads
+from bridge.telemetry import log
+from bridge.upstream.channel import (
+    NO_OPTIONS,
+    ChannelBusy,
+    ChannelError,
+    Limits,
+    Notify,
+    Options,
+    Params,
+)
+from bridge.upstream.command import Command
+from bridge.upstream.correlator import Correlator, Message
+from bridge.upstream.lines import LineSplitter, printable
+
+GUARD = Path(__file__).with_name("guard.py")
+GUARDED = sys.platform == "linux"
+STDIN, STDOUT, STDERR = 0, 1, 2
+ID_OF_A_BROKEN_ANSWER = re.compile(rb'"id"\s*:\s*(\d{1,15})')
+END_NOW = b"T"
+
+
+class StdioChannel(asyncio.SubprocessProtocol):
+    """One child process, from its start to the end of everything it started."""
+
+    def __init__(self, command: Command, on_notification: Notify, limits: Limits) -> None:
+        self._command = command
+        self._limits = limits
+        self._correlator = Correlator(on_notification, limits)
+        self._lines = LineSplitter(limits.message_bytes)
+        self._errors = LineSplitter(limits.stderr_line_bytes, cut=True)
+        self._stderr: deque[str] = deque(maxlen=limits.stderr_lines)
+        self._stray = 0
+        self._reason = ""
+        self._closed = anyio.Event()
+        self._exited = anyio.Event()
+        self._transport: asyncio.SubprocessTransport | None = None
+        self._life = -1
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the child can still answer."""
+        return not self._reason
+
+    @property
+    def closed_because(self) -> str:
+        """Why it cannot; with its exit code and its last words, as far as they are known."""
+        if not self._reason:
+            return ""
+
+        code = self._transport.get_returncode() if self._transport is not None else None
+        ended = "" if code is None else f" (exit code {code})"
+        last = f"; it last said: {self._stderr[-1]}" if self._stderr else ""
+        return f"{self._reason}{ended}{last}"
+
+    @property
+    def stderr(self) -> list[str]:
+        """The last lines the child wrote to its stderr, printable and without secrets."""
+        return list(self._stderr)
+
+    async def request(self, method: str, params: Params, options: Options = NO_OPTIONS) -> Result:
+        """Send one request and return its result; see `Channel.request`."""
+        return await self._correlator.ask(method, params, options, self._send)
+
+    async def notify(self, method: str, params: Params) -> None:
+        """Send one notification; see `Channel.notify`."""
+        self._send({"jsonrpc": "2.0", "method": method, "params": params})
+
+    async def wait_closed(self) -> None:
+        """Return when the child can no longer answer."""
+        await self._closed.wait()
+
+    # What the event loop calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport; the loop calls this once, before anything else."""
+        if isinstance(transport, asyncio.SubprocessTransport):
+            self._transport = transport
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Take what the child wrote: messages from stdout, a bounded log from stderr."""
+        if fd == STDERR:
+            for line in self._errors.feed(data):
+                self._remember(line)
+
+            return
+
+        try:
+            for line in self._lines.feed(data):
+                self._take(line)
+        except OverflowError:
+            limit = self._limits.message_bytes
+            self._end(f"the server wrote a line of more than {limit} bytes")
+            self._kill()
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        """The child closed a pipe: with its stdout the conversation is over."""
+        if fd == STDERR and (line := self._errors.rest()):
+            self._remember(line)
+        elif fd == STDOUT:
+            self._end("the server closed its output" if exc is None else str(exc))
+
+    def process_exited(self) -> None:
+        """The child, or the guard that stood for it and all its descendants, is gone."""
+        self._exited.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """All pipes are closed and the process is gone."""
+        self._end("the server process ended")
+
+    # Inside.
+
+    def _send(self, message: Message) -> None:
+        if self._reason or self._transport is None:
+            raise ChannelError(self._reason or "the server is not running", sent=False)
+
+        pipe = self._transport.get_pipe_transport(STDIN)
+        if not isinstance(pipe, asyncio.WriteTransport) or pipe.is_closing():
+            raise ChannelError("the server closed its input", sent=False)
+
+        if pipe.get_write_buffer_size() > self._limits.message_bytes:
+            raise ChannelBusy("the server does not read its input")
+
+        pipe.write(dumps(message) + b"\n")
+
+    def _take(self, line: bytes) -> None:
+        line = line.strip(b"\xef\xbb\xbf \t\r")
+        if not line:
+            return
+
+        try:
+            message = loads(line if line.isascii() else line.decode(errors="replace"))
+        except ValueError:
+            self._broken(line)
+            return
+
+        for one in message if isinstance(message, list) else [message]:
+            if not isinstance(one, dict):
+                self._broken(line)
+            elif (reply := self._correlator.receive(one)) is not None:
+                with suppress(ChannelError):
+                    self._send(reply)
+
+    def _remember(self, line: bytes) -> None:
+        if line.strip():
+            self._stderr.append(self._command.without_secrets(printable(line)))
+
+    def _broken(self, line: bytes) -> None:
+        """Text that is no message: ignored, unless it tried to be the answer to a request."""
+        self._stray += 1
+        if self._stray & (self._stray - 1) == 0:  # the 1st, 2nd, 4th, 8th …
+            shown = self._command.without_secrets(printable(line[:200]))
+            log.warning("%s wrote a line that is no message: %s", self._command.argv[0], shown)
+
+        if line.startswith(b"{") and (found := ID_OF_A_BROKEN_ANSWER.search(line[:300])):
+            error = ChannelError("the answer is not JSON that can be read", sent=True)
+            self._correlator.fail(int(found[1]), error)
+
+    def _end(self, reason: str) -> None:
+        if not self._reason:
+            self._reason = reason
+            self._closed.set()
+            self._correlator.fail_all(reason)
+
+    def _kill(self) -> None:
+        """End the process group now; the guard, where there is one, sees to the rest."""
+        if self._life >= 0:
+            with suppress(OSError):
+                os.write(self._life, END_NOW)
+        elif self._transport is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._transport.get_pid(), signal.SIGKILL)
+
+    async def _close(self) -> None:
+        """Close stdin, wait, TERM, wait, KILL; return when nothing is left (bounded)."""
+        transport = self._transport
+        if transport is None:
+            return
+
+        self._end("closed")
+        pipe = transport.get_pipe_transport(STDIN)
+        if pipe is not None:
+            pipe.close()
+
+        if not await self._exits_within(self._limits.close_grace) and self._life < 0:
+            with suppress(ProcessLookupError):
+                os.killpg(transport.get_pid(), signal.SIGTERM)
+
+            await self._exits_within(self._limits.close_grace)
+
+        self._kill()
+        await self._exits_within(self._limits.close_grace + 10.0)
+        transport.close()
+        if self._life >= 0:
+            os.close(self._life)
+            self._life = -1
+
+        await self._exits_within(self._limits.close_grace)
+        await anyio.lowlevel.checkpoint()  # let the loop close the pipes it has just let go of
+
+    async def _exits_within(self, seconds: float) -> bool:
+        with anyio.move_on_after(seconds):
+            await self._exited.wait()
+
+        return self._exited.is_set()
+
+
+@asynccontextmanager
+async def open_stdio(
+    command: Command, on_notification: Notify, limits: Limits
+) -> AsyncIterator[StdioChannel]:
+    """Start the command and speak with it; on leaving, nothing it started is left.
+
+    Raises:
+        ChannelError: The command cannot be started.
+    """
+    channel = StdioChannel(command, on_notification, limits)
+    try:
+        await _start(channel, command, limits)
+        yield channel
+    finally:
+        with anyio.CancelScope(shield=True):
+            await channel._close()
+
+
+async def _start(channel: StdioChannel, command: Command, limits: Limits) -> None:
+    argv = [command.program(), *command.argv[1:]]
+    kept: tuple[int, ...] = ()
+    if GUARDED:
+        life, channel._life = os.pipe()
+        kept = (life,)
+        guard = [sys.executable, "-I", "-S", str(GUARD), str(life), str(limits.close_grace / 2)]
+        argv = [*guard, *argv]
+
+    made: Callable[[], StdioChannel] = lambda: channel  # noqa: E731
+    try:
+        await asyncio.get_running_loop().subprocess_exec(
+            made,
+            *argv,
+            env=command.environment(),
+            cwd=command.cwd,
+            pass_fds=kept,
+            start_new_session=True,
+        )
+    except OSError as exc:
+        raise ChannelError(f'cannot run "{command.argv[0]}": {exc.strerror}', sent=False) from exc
+    finally:
+        for fd in kept:
+            os.close(fd)

@@ -1,0 +1,62 @@
+"""Where an MCP server is found: a command to start, or a URL to call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+from urllib.parse import urlsplit
+
+from bridge.errors import ConfigError
+from bridge.upstream.command import Command
+
+HttpTransport: TypeAlias = Literal["auto", "http", "sse"]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """An MCP server's URL, and what we present to it.
+
+    `transport` is "http" (Streamable HTTP), "sse" (HTTP+SSE) or "auto": the first, or the
+    second if the server is that old.
+    """
+
+    url: str
+    transport: HttpTransport = "auto"
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def __str__(self) -> str:
+        """The URL without what may be secret in it."""
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+Target: TypeAlias = Command | Endpoint
+
+
+def to_target(
+    target: str | Sequence[str] | Target,
+    *,
+    env: Mapping[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Target:
+    """What Python callers write, as a target: a URL, or an argument list.
+
+    Raises:
+        ConfigError: A string that is not an http(s) URL (a command is a list), or an empty list.
+    """
+    if isinstance(target, Command | Endpoint):
+        return target
+
+    if isinstance(target, str):
+        if urlsplit(target).scheme not in {"http", "https"}:
+            raise ConfigError(
+                f'"{target}" is not an http(s) URL; give a command as a list: {target.split()}'
+            )
+
+        return Endpoint(target, headers=headers or {})
+
+    if not target:
+        raise ConfigError("a command needs at least the program to run")
+
+    return Command(tuple(target), env or {})

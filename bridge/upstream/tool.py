@@ -1,0 +1,136 @@
+"""One tool of an MCP server, as a function tool like any other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from mcp.shared.inbound import mcp_param_headers, x_mcp_header_map
+
+from bridge.core.confirmation import Subject, json_hash
+from bridge.core.content import Args, Result
+from bridge.core.context import ToolContext
+from bridge.core.declaration import Declaration
+from bridge.core.request import LLMRequest
+from bridge.core.tool import pack_tool
+from bridge.errors import UpstreamError
+from bridge.tools.gate import Rule, check
+from bridge.upstream.channel import Options
+from bridge.upstream.connection import Connection
+from bridge.upstream.progress import with_progress
+from bridge.upstream.results import error_text, to_response
+
+COMPLETE = "complete"
+
+
+@dataclass(frozen=True, slots=True)
+class MCPTool:
+    """A tool that runs on an upstream.
+
+    `definition` is the server's own, untouched; `name` and `description` are what is offered.
+    `rule`, if any, is asked just before the call is sent.
+    """
+
+    connection: Connection
+    definition: dict[str, Any] = field(repr=False)
+    subject: Subject
+    name: str
+    description: str
+    timeout: float | None = None
+    rule: Rule | None = None
+    mirrored: Mapping[tuple[str, ...], str] = field(default_factory=dict, repr=False)
+
+    @property
+    def own_name(self) -> str:
+        """The name the upstream knows it by."""
+        return self.subject.tool
+
+    @property
+    def upstream(self) -> str:
+        """The name of the upstream it runs on."""
+        return self.subject.upstream
+
+    @property
+    def is_long_running(self) -> bool:
+        """An MCP call ends with its answer."""
+        return False
+
+    def declaration(self) -> Declaration:
+        """What a model reads: the server's schemas as they are; absent stays absent."""
+        return Declaration(
+            self.name,
+            self.description,
+            self.definition.get("inputSchema"),
+            self.definition.get("outputSchema"),
+        )
+
+    def with_rule(self, rule: Rule) -> MCPTool:
+        """The same tool behind `rule`, and behind the one it has, as one question."""
+        return replace(self, rule=rule if self.rule is None else self.rule.and_also(rule))
+
+    def relabelled(self, name: str, description: str | None = None) -> MCPTool:
+        """The same tool, offered under another name or with another description."""
+        told = self.description if description is None else description
+        return replace(self, name=name, description=told)
+
+    async def process_request(self, ctx: ToolContext, request: LLMRequest) -> None:
+        """Enter the tool into the request."""
+        pack_tool(request, self)
+
+    async def run(self, ctx: ToolContext, args: Args) -> Result:
+        """Pass the gate, call the upstream, and make `{"output": …}` of its answer.
+
+        Raises:
+            ToolError: Not approved, not available, refused by the server, or outcome unknown.
+        """
+        if self.rule is not None:
+            await check(ctx, self.rule, self.subject, args)
+
+        if ctx.on_progress is None:
+            raw = await self._call(args, Options(timeout=self.timeout))
+        else:
+            raw = await with_progress(
+                lambda listen: self._call(args, Options(self.timeout, listen)), ctx.on_progress
+            )
+
+        if raw.get("resultType", COMPLETE) != COMPLETE:
+            kind = str(raw["resultType"])[:40]
+            raise UpstreamError(
+                f'upstream "{self.upstream}" answered "{self.own_name}" with {kind!r}, '
+                "which bridge does not pass on yet",
+                {"content": [], "isError": True},
+                is_protocol_error=False,
+            )
+
+        if raw.get("isError"):
+            raise UpstreamError(error_text(raw), raw, is_protocol_error=False)
+
+        response = to_response(raw)
+        ctx.upstream_answer = (response, raw)
+        return response
+
+    async def _call(self, args: Args, options: Options) -> Result:
+        if self.mirrored:
+            options = replace(options, headers=mcp_param_headers(self.mirrored, args))
+
+        params = {"name": self.own_name, "arguments": args}
+        return await self.connection.request("tools/call", params, options)
+
+
+def tools_from(
+    connection: Connection, definitions: list[dict[str, Any]], timeout: float | None
+) -> tuple[MCPTool, ...]:
+    """A tool for each definition, with all that can be worked out once a listing."""
+    make = partial(MCPTool, connection, timeout=timeout)
+    return tuple(
+        make(
+            definition=definition,
+            subject=Subject(connection.name, definition["name"], json_hash(definition)),
+            name=definition["name"],
+            description=str(definition.get("description") or ""),
+            mirrored=x_mcp_header_map(definition.get("inputSchema")),
+        )
+        for definition in definitions
+    )
