@@ -21,3 +21,23 @@ class EventActions:
     skip_summarization: bool = False
     transfer_to_agent: str = ""
     escalate: bool = False
+
+
+def prepared(actions: EventActions | None) -> EventActions:
+    """`actions` itself with the maps it lacks filled in, or new ones (§13.4).
+
+    A map is lacking, that is None, only where actions were made elsewhere.
+    """
+    if actions is None:
+        return EventActions()
+
+    if actions.state_delta is None:
+        actions.state_delta = {}
+
+    if actions.artifact_delta is None:
+        actions.artifact_delta = {}
+
+    if actions.requested_tool_confirmations is None:
+        actions.requested_tool_confirmations = {}
+
+    return actions

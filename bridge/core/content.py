@@ -37,7 +37,10 @@ class Blob:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One piece of a content: exactly one of text, call, response or blob is set."""
+    """One piece of a content: exactly one of text, call, response, blob or code result is set.
+
+    `code_execution_result` is what a model's provider says of code that it ran by itself.
+    """
 
     text: str | None = None
     function_call: FunctionCall | None = None
@@ -45,6 +48,7 @@ class Part:
     inline_data: Blob | None = None
     thought: bool = False
     thought_signature: bytes | None = None
+    code_execution_result: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

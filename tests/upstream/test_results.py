@@ -40,13 +40,13 @@ def test_media_are_described_on_lines_of_their_own() -> None:
 
 @pytest.mark.spec("11.6")
 def test_binary_resource_is_described_and_an_empty_one_has_no_size() -> None:
-    pdf = {"uri": "file:///report.pdf", "mimeType": "application/pdf"}
+    pdf = {"uri": "f:/r.pdf", "mimeType": "application/pdf"}
 
     assert to_text([embedded(**pdf, blob=b64(b"%PDF"))]) == (
-        '[MCP embedded resource: uri="file:///report.pdf", mimeType="application/pdf", size=4 bytes]'
+        '[MCP embedded resource: uri="f:/r.pdf", mimeType="application/pdf", size=4 bytes]'
     )
     assert to_text([embedded(**pdf, blob="")]) == (
-        '[MCP embedded resource: uri="file:///report.pdf", mimeType="application/pdf"]'
+        '[MCP embedded resource: uri="f:/r.pdf", mimeType="application/pdf"]'
     )
 
 
