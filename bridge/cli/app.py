@@ -49,21 +49,21 @@ def serve(
         int | None, typer.Option(help="Wins over serve.http.port; 0 picks one.")
     ] = None,
     demo: Demo = False,
-) -> None:
+) -> int | None:
     """Serve the configured toolset to MCP clients, until interrupted.
 
     Example: [bold]bridge serve bridge.yaml --port 8808[/bold]
     """
-    _room("serve").serve(config, demo, transport, host, port)
+    return _room("serve").serve(config, demo, transport, host, port)
 
 
 @app.command()
-def tools(config: Config, as_json: AsJson = False) -> None:
+def tools(config: Config, as_json: AsJson = False) -> int | None:
     """List the tools on offer, where each comes from, and who has to say yes.
 
     Example: [bold]bridge tools bridge.yaml --json[/bold]
     """
-    _room("tools").show(config, as_json)
+    return _room("tools").show(config, as_json)
 
 
 @app.command()
@@ -75,14 +75,14 @@ def call(
     ] = "{}",
     yes: Annotated[bool, typer.Option("--yes", help="Approve the call, if it asks.")] = False,
     as_json: AsJson = False,
-) -> None:
+) -> int | None:
     """Call one tool and print its answer.
 
     Exit code 0: answered. 1: the tool failed, was refused, or cannot be reached. 2: wrong usage.
 
     Example: [bold]bridge call configs/demo.yaml weather__get_weather '{"city": "Tokyo"}'[/bold]
     """
-    _room("call").call(config, tool, arguments, yes, as_json)
+    return _room("call").call(config, tool, arguments, yes, as_json)
 
 
 @app.command()
@@ -92,9 +92,9 @@ def check(
         bool, typer.Option("--live", help="Connect, and show what each server answers.")
     ] = False,
     as_json: AsJson = False,
-) -> None:
+) -> int | None:
     """Say everything that is wrong with a configuration, in one go."""
-    _room("check").check(config, live, as_json)
+    return _room("check").check(config, live, as_json)
 
 
 def run(argv: list[str]) -> int:

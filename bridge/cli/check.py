@@ -8,7 +8,7 @@ from pathlib import Path
 
 import anyio
 
-from bridge.cli.output import complain, note, print_json, print_table
+from bridge.cli.output import complain, counted, note, print_json, print_table
 from bridge.config.load import load
 from bridge.errors import ConfigError
 from bridge.gateway.assembly import Assembly, assemble
@@ -41,12 +41,12 @@ def check(config: Sequence[Path], live: bool, as_json: bool) -> int:
     if live:
         _print(statuses)
 
-    what = f"{len(assembly.upstreams)} upstreams, {len(settings.tools)} local tools"
+    upstreams = counted(len(assembly.upstreams), "upstream")
     if failed:
-        complain(f"{len(failed)} of {what} do not answer")
+        complain(f"{len(failed)} of {upstreams} cannot be used")
         return 1
 
-    print(f"ok: {what}")
+    print(f"ok: {upstreams}, {counted(len(settings.tools), 'local tool')}")
     return 0
 
 

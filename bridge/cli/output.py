@@ -44,6 +44,11 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     console.print(table)
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 upstream`, `2 upstreams`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def visible(text: str) -> str:
     """`text` without characters that a terminal obeys or a reader cannot see.
 

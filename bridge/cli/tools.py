@@ -58,8 +58,10 @@ def _print(gateway: Gateway, rows: list[dict[str, Any]], statuses: list[Upstream
         for problem in status.problems:
             note(f'upstream "{status.name}": {problem}')
 
+    gone = tuple(f'"{status.name}"' for status in statuses if status.state != "ready")
     for problem in gateway.catalog.problems:
-        note(problem)
+        if not problem.startswith(gone):
+            note(problem)
 
 
 def _row(tool: Tool, statuses: list[UpstreamStatus]) -> dict[str, Any]:

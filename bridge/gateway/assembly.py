@@ -82,9 +82,9 @@ def to_upstream(name: str, settings: UpstreamSettings) -> MCPToolset:
 def to_target(settings: UpstreamSettings) -> Target:
     """Where the server is found, with what is secret about it."""
     if settings.url is not None:
-        return Endpoint(settings.url, settings.transport, settings.plain_headers())
+        return Endpoint(settings.url, settings.transport, settings.headers)
 
-    return Command(tuple(settings.command or ()), settings.plain_env(), settings.cwd)
+    return Command(settings.command, settings.env, settings.cwd)
 
 
 def stacked(upstream: Toolset, settings: UpstreamSettings) -> Toolset:
@@ -94,8 +94,8 @@ def stacked(upstream: Toolset, settings: UpstreamSettings) -> Toolset:
     """
     rules = settings.tools
     toolset = upstream
-    if rules.allow is not None or rules.deny:
-        toolset = FilteredToolset(toolset, rules.allow, deny=rules.deny)
+    if rules.allow or rules.deny:
+        toolset = FilteredToolset(toolset, rules.allow or None, deny=rules.deny)
 
     if rules.confirm is not False:
         toolset = ConfirmedToolset(toolset, _confirm(rules.confirm, upstream.name))
@@ -104,7 +104,7 @@ def stacked(upstream: Toolset, settings: UpstreamSettings) -> Toolset:
         toolset = RenamedToolset(toolset, rules.rename, rules.describe)
 
     prefix = f"{upstream.name}__" if settings.prefix is None else settings.prefix
-    return PrefixedToolset(toolset, prefix)
+    return PrefixedToolset(toolset, prefix)  # also where it is empty: names are made legal
 
 
 def local_tools(settings: Sequence[LocalToolSettings]) -> Sequence[Tool]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import anyio
 
@@ -66,13 +67,21 @@ class Gateway:
 async def running(assembly: Assembly) -> AsyncIterator[Gateway]:
     """Start every upstream, side by side; on leaving, nothing of them is left."""
     gateway = Gateway(assembly)
+    failure: Exception | None = None
     try:
         async with anyio.create_task_group() as tasks:
             for name, upstream in assembly.upstreams.items():
-                tasks.start_soon(upstream.keep, lambda name=name: gateway.heard_of(name))
+                tasks.start_soon(upstream.keep, partial(gateway.heard_of, name))
 
             tasks.start_soon(gateway.follow)
-            yield gateway
+            try:
+                yield gateway
+            except Exception as exc:
+                failure = exc  # raised below, outside the task group, so that it stays itself
+
             tasks.cancel_scope.cancel()
     finally:
         await assembly.aclose()
+
+    if failure is not None:
+        raise failure

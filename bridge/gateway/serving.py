@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from bridge.config.settings import Settings
 from bridge.downstream.handlers import Handlers
@@ -37,12 +38,11 @@ async def serve_settings(
             return
 
         http = settings.serve.http
-        serve = serve_http if transport == "http" else serve_sse
+        serve = partial(serve_http, path=http.path) if transport == "http" else serve_sse
         await serve(
             handlers,
-            host=host or http.host,
-            port=http.port if port is None else port,
-            path=http.path,
+            host or http.host,
+            http.port if port is None else port,
             token=None if http.token is None else http.token.get_secret_value(),
             allowed_hosts=http.allowed_hosts,
             allowed_origins=http.allowed_origins,

@@ -158,14 +158,10 @@ class Connection:
             server = f"{link.server.get('name', '')} {link.server.get('version', '')}".strip()
             return status("ready", link.transport, link.era, link.protocol_version, server)
 
-        if owner is not None and owner.is_connecting:
-            return status("connecting", reason=self._reason)
-
         if self._reason:
-            wait = max(0.0, self._not_before - anyio.current_time())
-            return status("failed", reason=self._reason, next_attempt=wait)
+            return status("failed", reason=self._reason, next_attempt=self.pause)
 
-        return status("idle")
+        return status("connecting" if owner is not None and owner.is_connecting else "idle")
 
     @property
     def pause(self) -> float:

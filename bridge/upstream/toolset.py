@@ -10,7 +10,7 @@ import anyio
 
 from bridge.core.context import ReadonlyContext
 from bridge.core.tool import Tool, Toolset
-from bridge.errors import ToolError, ToolsetError
+from bridge.errors import ToolError, ToolsetError, UpstreamUnavailable
 from bridge.telemetry import log
 from bridge.tools.gate import Provider
 from bridge.tools.toolsets import Composable, ConfirmedToolset, FilteredToolset, PrefixedToolset
@@ -92,7 +92,7 @@ class MCPToolset(Composable):
             return await self._offered.tools(ctx)
         except ToolError as exc:
             if self._on_unavailable == "raise":
-                raise ToolsetError(f'cannot list the tools of "{self.name}": {exc}') from exc
+                raise ToolsetError(str(exc)) from exc
 
             log.warning('toolset "%s" is left out: %s', self.name, exc)
             return ()
@@ -138,18 +138,31 @@ class _Listing:
         self._definitions: list[Any] | None = None
         self._listed_on: Link | None = None
         self._changes = 0
+        self._kept: ToolError | bool = False
         connection.on_tools_changed.append(self._outdate)
 
     def __getstate__(self) -> dict[str, Any]:
         kept = {"name": self.name, "_connection": self._connection, "_timeout": self._timeout}
-        fresh = {"problems": [], "_tools": (), "_definitions": None, "_listed_on": None}
-        return {**kept, **fresh, "_changes": 0}
+        fresh: dict[str, Any] = {"problems": [], "_tools": (), "_changes": 0, "_kept": False}
+        return {**kept, **fresh, "_definitions": None, "_listed_on": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._connection.on_tools_changed.append(self._outdate)
 
     async def tools(self, ctx: ReadonlyContext | None) -> Sequence[MCPTool]:
+        """The tools; where a keeper sees to them, what it last found, without waiting."""
+        if isinstance(self._kept, ToolError):
+            raise self._kept
+
+        return self._tools if self._kept else await self.refreshed()
+
+    def keep(self, found: ToolError | bool) -> None:
+        """What a keeper knows: True (listed), why not, or False (nobody keeps this any more)."""
+        self._kept = found
+
+    async def refreshed(self) -> Sequence[MCPTool]:
+        """The tools as they are now; connects and lists if need be."""
         if await self._connection.link() is not self._listed_on:
             await self._connection.pinned(self._list, "the listing")
 
@@ -184,24 +197,27 @@ class _Keeper:
 
     async def run(self) -> None:
         self._connection.on_tools_changed.append(self._wake)
+        self._listing.keep(UpstreamUnavailable(f'upstream "{self._connection.name}" is connecting'))
         try:
             while True:
                 await self._once()
         finally:
+            self._listing.keep(False)
             self._connection.on_tools_changed.remove(self._wake)
 
     async def _once(self) -> None:
         started = anyio.current_time()
         try:
-            await self._listing.tools(None)
+            await self._listing.refreshed()
             link = await self._connection.link()
         except ToolError as exc:
-            log.info("%s", exc)
+            self._listing.keep(exc)
             self._on_change()
             await anyio.sleep(max(self._connection.pause, 0.1))
             return
 
         self._outdated = anyio.Event()
+        self._listing.keep(True)
         self._on_change()
         await self._until_outdated(link)
         if link.is_open:

@@ -1,0 +1,243 @@
+"""The command line: what it prints, where, and what it ends with."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.cli.app import run
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+DEMO = str(ROOT / "configs" / "demo.yaml")
+TOKYO = '{"city": "Tokyo"}'
+
+Said = pytest.CaptureFixture[str]
+
+
+def write(place: Path, upstreams: dict[str, Any], **more: Any) -> str:
+    path = place / "bridge.yaml"
+    path.write_text(json.dumps({"upstreams": upstreams, **more}), "utf-8")
+    return str(path)
+
+
+def test_tools_lists_name_upstream_era_and_confirmation(capsys: Said) -> None:
+    assert run(["tools", DEMO, "--json"]) == 0
+
+    printed = json.loads(capsys.readouterr().out)
+    rows = {row["tool"]: row for row in printed["tools"]}
+    assert set(rows) == {
+        "weather__get_weather",
+        "weather__forecast",
+        "weather__radar",
+        "weather__buy_report",
+        "weather__storm_alert",
+    }
+    assert {row["upstream"] for row in rows.values()} == {"weather"}
+    assert {row["era"] for row in rows.values()} == {"modern"}
+    assert rows["weather__buy_report"]["confirmation"] == "always"
+    assert rows["weather__get_weather"]["confirmation"] == "no"
+    assert printed["upstreams"][0]["state"] == "ready"
+    assert printed["problems"] == []
+
+
+def test_tools_shows_what_is_missing_and_why_and_serves_the_rest(
+    tmp_path: Path, capsys: Said
+) -> None:
+    config = write(
+        tmp_path,
+        {
+            "weather": {"command": ["python", "-m", "bridge.demo"]},
+            "gone": {"command": ["no-such-program"]},
+        },
+    )
+
+    assert run(["tools", config]) == 0
+
+    said = capsys.readouterr()
+    assert "weather__get_weather" in said.out
+    assert 'upstream "gone" is not available: command not found: "no-such-program"' in said.err
+    assert "next attempt in" in said.err
+
+
+def test_call_prints_the_structured_answer(capsys: Said) -> None:
+    assert run(["call", DEMO, "weather__get_weather", TOKYO]) == 0
+
+    assert json.loads(capsys.readouterr().out)["city"] == "Tokyo"
+
+
+def test_call_as_json_prints_the_answer_as_it_came(capsys: Said) -> None:
+    assert run(["call", DEMO, "weather__radar", TOKYO, "--json"]) == 0
+
+    content = json.loads(capsys.readouterr().out)["content"]
+    assert [block["type"] for block in content] == ["text", "image"]
+
+
+def test_call_shows_progress_beside_the_answer(capsys: Said) -> None:
+    assert run(["call", DEMO, "weather__forecast", '{"city": "Tokyo", "days": 2}']) == 0
+
+    said = capsys.readouterr()
+    assert "… 1/2 day 1 of 2" in said.err
+    assert len(json.loads(said.out)["days"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        ([DEMO, "weather__get_wether", TOKYO], 2, 'did you mean "weather__get_weather"?'),
+        ([DEMO, "weather__get_weather", "{bad"], 2, "the arguments are not JSON"),
+        ([DEMO, "weather__get_weather", "[]"], 2, "must be a JSON object"),
+        ([DEMO, "weather__get_weather", "{}"], 1, "city"),
+        (["no-such.yaml", "x", "{}"], 2, "no-such.yaml"),
+        ([DEMO, "weather__storm_alert", TOKYO], 1, "no data for Tokyo"),
+        ([DEMO, "weather__buy_report", TOKYO], 1, "needs a person's yes"),
+        ([DEMO], 2, "Missing argument"),
+    ],
+)
+def test_call_that_fails_says_so_in_a_line_and_ends_with_its_code(
+    capsys: Said, words: list[str], code: int, text: str
+) -> None:
+    assert run(["call", *words]) == code
+
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert text in said.err
+    assert "Traceback" not in said.err
+
+
+def test_guarded_call_runs_with_yes_given_beforehand(capsys: Said) -> None:
+    assert run(["call", DEMO, "weather__buy_report", TOKYO, "--yes"]) == 0
+
+    assert json.loads(capsys.readouterr().out)["receipt"] == "R-0001"
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 1), ("", 1)])
+def test_person_at_a_terminal_is_shown_the_arguments_and_decides(answer: str, code: int) -> None:
+    ended, screen = at_a_terminal(["call", DEMO, "weather__buy_report", TOKYO], answer)
+
+    assert ended == code
+    assert '"city": "Tokyo"' in screen
+    assert "[y/N]" in screen
+    assert ("R-0001" in screen) == (code == 0)
+
+
+def at_a_terminal(words: list[str], answer: str) -> tuple[int, str]:
+    """Run bridge on a terminal of its own and answer its question."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bridge", *words],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    screen = b""
+    try:
+        while b"[y/N]" not in screen:
+            screen += os.read(ours, 4096)
+
+        os.write(ours, answer.encode() + b"\n")
+        while True:
+            try:
+                screen += os.read(ours, 4096)
+            except OSError:  # the terminal's other end is closed
+                break
+
+        return process.wait(60), screen.decode(errors="replace")
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+
+
+def test_check_says_everything_that_is_wrong_at_once(tmp_path: Path, capsys: Said) -> None:
+    config = write(tmp_path, {"a b": {"command": []}, "c": {"urll": "https://x.example"}})
+
+    assert run(["check", config]) == 2
+
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) >= 3
+    assert all(line.startswith(f"bridge: {config}:") for line in lines)
+    assert any('Did you mean "url"' in line for line in lines)
+
+
+def test_check_of_a_good_file_says_so(capsys: Said) -> None:
+    assert run(["check", DEMO]) == 0
+    assert capsys.readouterr().out == "ok: 1 upstream, 0 local tools\n"
+
+
+def test_live_check_shows_what_each_server_answers(
+    tmp_path: Path, capsys: Said, odd_server: Any
+) -> None:
+    config = write(
+        tmp_path,
+        {
+            "weather": {"command": ["python", "-m", "bridge.demo"]},
+            "prose": {"command": odd_server("exit"), "connect_timeout": "30s"},
+        },
+    )
+
+    assert run(["check", config, "--live"]) == 1
+
+    said = capsys.readouterr()
+    assert "ODD_TOKEN is not set" in " ".join(said.out.split())
+    assert "ready" in said.out
+    assert "1 of 2 upstreams" in said.err
+
+
+def test_serve_without_a_configuration_names_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert run(["serve"]) == 2
+
+    assert capsys.readouterr().err == (
+        "bridge: no configuration: there is no bridge.yaml here; name a file, or try: "
+        "bridge serve --demo\n"
+    )
+
+
+def test_serve_refuses_an_unknown_transport(capsys: Said) -> None:
+    assert run(["serve", DEMO, "--transport", "carrier-pigeon"]) == 2
+    assert '"carrier-pigeon" is not one of http, stdio, sse' in capsys.readouterr().err
+
+
+def test_serve_refuses_to_listen_beyond_this_machine_without_a_token(capsys: Said) -> None:
+    assert run(["serve", DEMO, "--host", "0.0.0.0", "--port", "0"]) == 2
+    assert "token" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [[], ["serve"], ["tools"], ["call"], ["check"]])
+def test_help_is_there_for_every_command(command: list[str], capsys: Said) -> None:
+    assert run([*command, "--help"]) == 0
+    assert "Usage:" in capsys.readouterr().out
+
+
+def test_mcp_json_of_another_client_is_read_as_it_is(tmp_path: Path, capsys: Said) -> None:
+    server = {"command": sys.executable, "args": ["-m", "bridge.demo"]}
+    config = tmp_path / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": {"weather": server}}), "utf-8")
+
+    assert run(["tools", str(config), "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["tools"]) == 5
+
+
+def test_without_its_extra_the_script_says_what_to_install(tmp_path: Path) -> None:
+    hide = (
+        "import sys; sys.modules['typer'] = None; "
+        "from bridge.__main__ import main; sys.exit(main())"
+    )
+    ended = subprocess.run([sys.executable, "-c", hide], capture_output=True, text=True)
+
+    assert ended.returncode == 2
+    assert ended.stderr == (
+        'bridge: the command line needs more: pip install "mcp-agent-bridge[gateway]"\n'
+    )
