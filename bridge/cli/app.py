@@ -9,7 +9,7 @@ import os
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -54,7 +54,7 @@ def serve(
 
     Example: [bold]bridge serve bridge.yaml --port 8808[/bold]
     """
-    return _room("serve").serve(config, demo, transport, host, port)
+    return _command("serve", config, demo, transport, host, port)
 
 
 @app.command()
@@ -63,7 +63,7 @@ def tools(config: Config, as_json: AsJson = False) -> int | None:
 
     Example: [bold]bridge tools bridge.yaml --json[/bold]
     """
-    return _room("tools").show(config, as_json)
+    return _command("tools", config, as_json)
 
 
 @app.command()
@@ -82,7 +82,7 @@ def call(
 
     Example: [bold]bridge call configs/demo.yaml weather__get_weather '{"city": "Tokyo"}'[/bold]
     """
-    return _room("call").call(config, tool, arguments, yes, as_json)
+    return _command("call", config, tool, arguments, yes, as_json)
 
 
 @app.command()
@@ -94,7 +94,7 @@ def check(
     as_json: AsJson = False,
 ) -> int | None:
     """Say everything that is wrong with a configuration, in one go."""
-    return _room("check").check(config, live, as_json)
+    return _command("check", config, live, as_json)
 
 
 def run(argv: list[str]) -> int:
@@ -130,5 +130,6 @@ def _unexpected(exc: Exception) -> int:
     return 1
 
 
-def _room(name: str) -> Any:
-    return import_module(f"bridge.cli.{name}")
+def _command(room: str, *arguments: object) -> int | None:
+    code: int | None = import_module(f"bridge.cli.{room}").run(*arguments)
+    return code

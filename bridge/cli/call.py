@@ -23,7 +23,7 @@ from bridge.gateway.assembly import Assembly, assemble
 from bridge.gateway.live import Gateway, running
 
 
-def call(config: Path, tool: str, arguments: str, yes: bool, as_json: bool) -> int:
+def run(config: Path, tool: str, arguments: str, yes: bool, as_json: bool) -> int:
     """Call `tool` and print its answer; returns the exit code.
 
     Raises:

@@ -16,7 +16,7 @@ from bridge.gateway.live import running
 from bridge.upstream.status import UpstreamStatus
 
 
-def check(config: Sequence[Path], live: bool, as_json: bool) -> int:
+def run(config: Sequence[Path], live: bool, as_json: bool) -> int:
     """Print what is wrong; returns the exit code: 0 fine, 1 a server does not answer, 2 broken."""
     try:
         settings = load(config)
@@ -31,8 +31,8 @@ def check(config: Sequence[Path], live: bool, as_json: bool) -> int:
     statuses = anyio.run(_ask, assembly, as_json) if live else []
     failed = [status for status in statuses if status.state != "ready"]
     if as_json:
-        upstreams = [asdict(status) for status in statuses]
-        print_json({"ok": not failed, "notes": list(settings.notes), "upstreams": upstreams})
+        rows = [asdict(status) for status in statuses]
+        print_json({"ok": not failed, "notes": list(settings.notes), "upstreams": rows})
         return 1 if failed else 0
 
     for line in settings.notes:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+from collections.abc import AsyncIterator, Callable, Coroutine
+from functools import partial
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import anyio
 
@@ -15,11 +20,12 @@ from bridge.errors import ConfigError
 from bridge.gateway.serving import TRANSPORTS, serve_settings
 
 DEFAULT = Path("bridge.yaml")
+INTERRUPTED = 128 + signal.SIGINT
 
 
-def serve(
+def run(
     config: list[Path] | None, demo: bool, transport: str, host: str | None, port: int | None
-) -> None:
+) -> int:
     """Serve until interrupted; says on stderr where, and how a client is pointed there.
 
     Raises:
@@ -33,7 +39,44 @@ def serve(
     def ready(endpoint: str) -> None:
         note(_welcome(settings, endpoint, transport))
 
-    anyio.run(serve_settings, settings, transport, host, port, ready)
+    return anyio.run(_until_told, partial(serve_settings, settings, transport, host, port, ready))
+
+
+async def _until_told(serve: Callable[[], Coroutine[Any, Any, None]]) -> int:
+    """Serve until it ends by itself or a signal comes; the second signal ends it at once.
+
+    Returns the exit code: 0, also after SIGTERM; 130 after SIGINT.
+    """
+    failure: Exception | None = None
+    serving = anyio.CancelScope()
+    ended_by: list[int] = []
+    async with anyio.create_task_group() as beside:
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            beside.start_soon(_obey, signals, serving, ended_by)
+            with serving:
+                try:
+                    await serve()
+                except Exception as exc:
+                    failure = exc  # raised below, outside the task group, so it stays itself
+
+            beside.cancel_scope.cancel()
+
+    if failure is not None:
+        raise failure
+
+    return INTERRUPTED if signal.SIGINT in ended_by else 0
+
+
+async def _obey(
+    signals: AsyncIterator[signal.Signals], serving: anyio.CancelScope, ended_by: list[int]
+) -> None:
+    async for number in signals:
+        if ended_by:
+            os._exit(128 + number)  # at once: the guards see to the upstreams
+
+        ended_by.append(number)
+        note("ending …")
+        serving.cancel()
 
 
 def _paths(config: list[Path] | None, demo: bool) -> list[Path]:

@@ -19,7 +19,7 @@ from bridge.upstream.status import UpstreamStatus
 SHORT = 80
 
 
-def show(config: Sequence[Path], as_json: bool) -> None:
+def run(config: Sequence[Path], as_json: bool) -> None:
     """Connect to every upstream, side by side, and print the offered tools.
 
     Raises:

@@ -23,6 +23,7 @@ class Gateway:
         self._heard: set[str] = set()
         self._settled = anyio.Event()
         self._refreshed = anyio.Event()
+        self._gathered = False
 
     def statuses(self) -> list[UpstreamStatus]:
         """How each upstream is now, in the order of the configuration."""
@@ -32,6 +33,19 @@ class Gateway:
         """Wait until every upstream has come or failed once, and no longer than `seconds`."""
         with anyio.move_on_after(seconds):
             await self._settled.wait()
+
+    async def gathered(self, pause: float) -> None:
+        """Wait for the upstreams as long as a client may be made to wait for its first list.
+
+        That is until all have come or failed; or, once one has come, until none came for `pause`
+        seconds, so that one that hangs does not hold up the others.
+        """
+        while not self._gathered and not self._settled.is_set():
+            refreshed = self._refreshed
+            with anyio.move_on_after(pause if self.catalog.version else None) as waiting:
+                await refreshed.wait()
+
+            self._gathered = waiting.cancelled_caught
 
     async def offered(self, name: str) -> bool:
         """Wait until a tool of that name is offered, or until it is known that none will be."""

@@ -1,0 +1,15 @@
+"""Functions that configurations of the tests name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+async def asks_for_secrets(name: str, args: dict[str, Any]) -> bool:
+    """Whether a call wants a person's yes."""
+    return "secret" in str(args)

