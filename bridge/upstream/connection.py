@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 import anyio
-from mcp_types import UNSUPPORTED_PROTOCOL_VERSION
 
 from bridge.core.content import Result
 from bridge.errors import OutcomeUnknown, Overloaded, ToolError, UpstreamError, UpstreamUnavailable
@@ -28,14 +27,14 @@ from bridge.upstream.channel import (
     RpcError,
 )
 from bridge.upstream.dial import dial
-from bridge.upstream.link import Era, Link
+from bridge.upstream.link import Link
 from bridge.upstream.owner import Owner
+from bridge.upstream.protocol import TOOLS_CHANGED, UNSUPPORTED_VERSION, Era
 from bridge.upstream.status import UpstreamStatus
 from bridge.upstream.target import Target
 
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
-TOOLS_CHANGED = "notifications/tools/list_changed"
 
 T = TypeVar("T")
 
@@ -271,7 +270,7 @@ class Connection:
 def _did_not_run(exc: RpcError | ChannelError) -> bool:
     """Whether a new link may be tried: nothing was sent, or a server of the other era refused."""
     if isinstance(exc, RpcError):
-        return exc.code == UNSUPPORTED_PROTOCOL_VERSION
+        return exc.code == UNSUPPORTED_VERSION
 
     return not exc.sent and not isinstance(exc, ChannelBusy)
 

@@ -8,7 +8,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from bridge.upstream.channel import ChannelError, HttpStatusError, Limits, Notify, RequestTimeout
 from bridge.upstream.command import Command
 from bridge.upstream.http import open_http
-from bridge.upstream.link import Era, Link, negotiate
+from bridge.upstream.link import Link, negotiate
+from bridge.upstream.protocol import Era
 from bridge.upstream.sse import open_sse
 from bridge.upstream.stdio import StdioChannel, open_stdio
 from bridge.upstream.target import Endpoint, Target

@@ -7,22 +7,7 @@ era (2024-11-05 … 2025-11-25) begins with `initialize`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
-
-from mcp.shared.inbound import NAME_BEARING_METHODS, encode_header_value
-from mcp_types import (
-    CLIENT_CAPABILITIES_META_KEY,
-    CLIENT_INFO_META_KEY,
-    PROTOCOL_VERSION_META_KEY,
-    SERVER_INFO_META_KEY,
-    UNSUPPORTED_PROTOCOL_VERSION,
-)
-from mcp_types.version import (
-    HANDSHAKE_PROTOCOL_VERSIONS,
-    LATEST_HANDSHAKE_VERSION,
-    LATEST_MODERN_VERSION,
-    MODERN_PROTOCOL_VERSIONS,
-)
+from typing import Any
 
 from bridge.core.content import Result
 from bridge.upstream.channel import (
@@ -35,17 +20,17 @@ from bridge.upstream.channel import (
     RequestTimeout,
     RpcError,
 )
-from bridge.version import VERSION
-
-Era: TypeAlias = Literal["modern", "legacy"]
-Transport: TypeAlias = Literal["stdio", "http", "sse"]
-
-CLIENT_INFO = {"name": "bridge", "version": VERSION}
-ENVELOPE: dict[str, Any] = {
-    PROTOCOL_VERSION_META_KEY: LATEST_MODERN_VERSION,
-    CLIENT_INFO_META_KEY: CLIENT_INFO,
-    CLIENT_CAPABILITIES_META_KEY: {},
-}
+from bridge.upstream.protocol import (
+    CLIENT_INFO,
+    ENVELOPE,
+    HANDSHAKE_VERSIONS,
+    MODERN_VERSION,
+    SERVER_INFO_KEY,
+    UNSUPPORTED_VERSION,
+    Era,
+    Transport,
+)
+from bridge.upstream.routing import routing_headers
 
 
 class WrongAnswer(ChannelError):
@@ -93,11 +78,8 @@ def modern_request(
     if transport != "http":
         return params, options
 
-    headers = {"Mcp-Method": method}
-    if (key := NAME_BEARING_METHODS.get(method)) is not None:
-        headers["Mcp-Name"] = encode_header_value(str(params.get(key, "")))
-
-    return params, replace(options, headers={**headers, **options.headers})
+    headers = {**routing_headers(method, params), **options.headers}
+    return params, replace(options, headers=headers)
 
 
 async def negotiate(
@@ -120,7 +102,7 @@ async def negotiate(
         return await _initialize(channel, transport)
     except RpcError as exc:
         # A slow server may have answered the probe after we stopped waiting, and be modern now.
-        if exc.code != UNSUPPORTED_PROTOCOL_VERSION:
+        if exc.code != UNSUPPORTED_VERSION:
             raise
 
         link = await _discover(channel, transport, probe_seconds)
@@ -132,7 +114,7 @@ async def negotiate(
 
 async def _discover(channel: Channel, transport: Transport, seconds: float) -> Link | None:
     """Ask a modern server what it is; None if nothing says that this is one."""
-    _speak(channel, LATEST_MODERN_VERSION)
+    _speak(channel, MODERN_VERSION)
     params, options = modern_request(transport, "server/discover", {}, Options(timeout=seconds))
     try:
         result = await channel.request("server/discover", params, options)
@@ -147,16 +129,16 @@ async def _discover(channel: Channel, transport: Transport, seconds: float) -> L
         return None
 
     versions = result.get("supportedVersions")
-    if not isinstance(versions, list) or not set(versions) & set(MODERN_PROTOCOL_VERSIONS):
+    if not isinstance(versions, list) or MODERN_VERSION not in versions:
         return None
 
     meta = result.get("_meta")
-    server = meta.get(SERVER_INFO_META_KEY) if isinstance(meta, dict) else None
+    server = meta.get(SERVER_INFO_KEY) if isinstance(meta, dict) else None
     return Link(
         channel,
         transport,
         "modern",
-        LATEST_MODERN_VERSION,
+        MODERN_VERSION,
         _mapping(result.get("capabilities")),
         _mapping(server),
     )
@@ -165,13 +147,13 @@ async def _discover(channel: Channel, transport: Transport, seconds: float) -> L
 async def _initialize(channel: Channel, transport: Transport) -> Link:
     _speak(channel, None)
     params = {
-        "protocolVersion": LATEST_HANDSHAKE_VERSION,
+        "protocolVersion": HANDSHAKE_VERSIONS[-1],
         "capabilities": {},
         "clientInfo": CLIENT_INFO,
     }
     result = await channel.request("initialize", params)
     version = result.get("protocolVersion")
-    if version not in HANDSHAKE_PROTOCOL_VERSIONS:
+    if version not in HANDSHAKE_VERSIONS:
         raise WrongAnswer(
             f"the server wants protocol version {version!r}, which bridge does not speak"
         )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcp.shared.inbound import find_invalid_x_mcp_header
-
 from bridge.core.confirmation import json_hash
 from bridge.core.content import Result
 from bridge.upstream.channel import Options
 from bridge.upstream.link import Link, WrongAnswer
+from bridge.upstream.routing import mirrored
 
 MOST_PAGES = 1000
 MOST_TOOLS = 10_000
@@ -88,7 +87,9 @@ def _problem(definition: Any) -> str:
     except (ValueError, RecursionError) as exc:
         return f"tool {name!r} is left out: its definition has no canonical JSON ({exc})"
 
-    if (reason := find_invalid_x_mcp_header(definition.get("inputSchema"))) is not None:
-        return f"tool {name!r} is left out: {reason}"
+    try:
+        mirrored(definition.get("inputSchema"))
+    except ValueError as exc:
+        return f"tool {name!r} is left out: {exc}"
 
     return ""

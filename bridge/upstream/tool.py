@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from mcp.shared.inbound import mcp_param_headers, x_mcp_header_map
-
 from bridge.core.confirmation import Subject, json_hash
 from bridge.core.content import Args, Result
 from bridge.core.context import ToolContext
@@ -21,6 +19,7 @@ from bridge.upstream.channel import Options
 from bridge.upstream.connection import Connection
 from bridge.upstream.progress import with_progress
 from bridge.upstream.results import error_text, to_response
+from bridge.upstream.routing import mirror, mirrored
 
 COMPLETE = "complete"
 
@@ -113,7 +112,7 @@ class MCPTool:
 
     async def _call(self, args: Args, options: Options) -> Result:
         if self.mirrored:
-            options = replace(options, headers=mcp_param_headers(self.mirrored, args))
+            options = replace(options, headers=mirror(self.mirrored, args))
 
         params = {"name": self.own_name, "arguments": args}
         return await self.connection.request("tools/call", params, options)
@@ -130,7 +129,7 @@ def tools_from(
             subject=Subject(connection.name, definition["name"], json_hash(definition)),
             name=definition["name"],
             description=str(definition.get("description") or ""),
-            mirrored=x_mcp_header_map(definition.get("inputSchema")),
+            mirrored=mirrored(definition.get("inputSchema")),
         )
         for definition in definitions
     )

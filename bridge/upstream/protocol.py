@@ -1,0 +1,32 @@
+"""The names that MCP fixes and this side needs, so that calling a server loads no SDK.
+
+A test holds each of them to the SDK's own.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+from bridge.version import VERSION
+
+Era: TypeAlias = Literal["modern", "legacy"]
+Transport: TypeAlias = Literal["stdio", "http", "sse"]
+
+MODERN_VERSION = "2026-07-28"
+HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+UNSUPPORTED_VERSION = -32022
+
+PROTOCOL_VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+CLIENT_INFO_KEY = "io.modelcontextprotocol/clientInfo"
+CLIENT_CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
+SERVER_INFO_KEY = "io.modelcontextprotocol/serverInfo"
+
+CLIENT_INFO = {"name": "bridge", "version": VERSION}
+ENVELOPE: dict[str, Any] = {
+    PROTOCOL_VERSION_KEY: MODERN_VERSION,
+    CLIENT_INFO_KEY: CLIENT_INFO,
+    CLIENT_CAPABILITIES_KEY: {},
+}
+"""What every modern request carries in its `_meta` (MCP 2026-07-28, basic)."""
+
+TOOLS_CHANGED = "notifications/tools/list_changed"
