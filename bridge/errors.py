@@ -21,6 +21,7 @@
   x Unauthorized              who is asking is not known, or may not
   x NoSuchStateKey            neither this call nor the session has that key of state
   x ServiceMissing            this run was given no such service
+  x ModelError                a model could not be asked, or gave no answer that can be used
   x StoreError                what should rest could not be written, or read
     + SessionNotFound           no session has that key
     + SessionExists             a new session's key is taken
@@ -137,6 +138,17 @@ class NoSuchStateKey(BridgeError, KeyError):
 
 class ServiceMissing(BridgeError):
     """This run was given no such service; the text says who can give it."""
+
+
+class ModelError(BridgeError):
+    """A model could not be asked, or gave no answer that can be used.
+
+    `status` is the HTTP status that its provider answered with, where it did.
+    """
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class StoreError(BridgeError):
