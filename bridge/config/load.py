@@ -1,0 +1,146 @@
+"""From files (or a mapping made in Python) to settings, with everything that is wrong at once.
+
+Read, turn foreign forms into ours, lay the files over each other from left to right, fill in
+variables, make paths absolute, check. Every value keeps its file, line and key on the way.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from bridge.config.expand import expanded
+from bridge.config.explain import explain
+from bridge.config.importers import imported
+from bridge.config.json_text import read_json
+from bridge.config.nodes import (
+    MappingNode,
+    Node,
+    ScalarNode,
+    from_python,
+    kind,
+    mapping_node,
+    merged,
+    to_python,
+    with_every_value,
+)
+from bridge.config.problems import Problems, Source, Unreadable
+from bridge.config.settings import Settings
+from bridge.config.text import read_text
+from bridge.config.yaml_text import read_yaml
+from bridge.errors import ConfigError
+
+JSON_SUFFIXES = (".json", ".jsonc")
+EDITOR_DIRECTORIES = (".vscode", ".cursor")
+
+
+def load(
+    paths: str | Path | Sequence[str | Path], environ: Mapping[str, str] = os.environ
+) -> Settings:
+    """Read settings from one file, or from several laid over each other from left to right.
+
+    Mappings are joined key by key; lists and single values of a later file replace earlier ones.
+    A file is YAML, or JSON with comments where its name ends in .json or .jsonc; it is of our own
+    form or a list of MCP servers as Claude Desktop, Cursor and VS Code write it.
+
+    Raises:
+        ConfigError: Something is wrong; it holds one sentence for each thing that is.
+    """
+    files = [paths] if isinstance(paths, str | Path) else list(paths)
+    if not files:
+        raise ConfigError("no file of settings is named. Name at least one.")
+
+    problems = Problems()
+    roots = [_read(Path(path), i, problems) for i, path in enumerate(files)]
+    readable = [root for root in roots if root is not None]
+    if len(readable) < len(files):
+        raise ConfigError(*problems.lines())
+
+    return _settings(readable, environ, problems)
+
+
+def from_mapping(
+    mapping: Mapping[str, Any],
+    base: str | Path = ".",
+    environ: Mapping[str, str] = os.environ,
+) -> Settings:
+    """The same settings out of a mapping made in Python; relative paths start from `base`.
+
+    Raises:
+        ConfigError: Something is wrong; it holds one sentence for each thing that is.
+    """
+    root = from_python(mapping, Source("", Path(base).absolute()))
+    return _settings([root], environ, Problems())
+
+
+def _read(path: Path, number: int, problems: Problems) -> MappingNode | None:
+    """The values of one file; None, and a problem, where it holds no settings at all."""
+    folder = path.absolute().parent
+    is_editors = folder.name in EDITOR_DIRECTORIES
+    source = Source(str(path), folder.parent if is_editors else folder, number)
+    read = read_json if path.suffix.lower() in JSON_SUFFIXES else read_yaml
+    try:
+        root = read(read_text(path, source), source, problems)
+    except Unreadable as exc:
+        problems.add(exc.problem.place, exc.problem.text)
+        return None
+
+    if isinstance(root, ScalarNode) and root.value is None:
+        return mapping_node({}, root.place)
+
+    if isinstance(root, MappingNode):
+        return root
+
+    problems.add(root.place, f'{kind(root)} stands where a mapping belongs. Write "upstreams:".')
+    return None
+
+
+def _settings(roots: list[MappingNode], environ: Mapping[str, str], problems: Problems) -> Settings:
+    notes: list[str] = []
+    ours = [imported(root, problems, notes) for root in roots]
+    written = with_every_value(reduce(merged, ours), problems)
+    root = _with_directories(expanded(written, environ, problems))
+    settings = None
+    try:
+        settings = Settings.model_validate(to_python(root))
+    except ValidationError as exc:
+        explain(exc, root, problems)
+
+    if settings is None or problems:
+        raise ConfigError(*problems.lines())
+
+    return settings.with_notes(tuple(notes))
+
+
+def _with_directories(root: Node) -> Node:
+    """Every upstream with a command gets an absolute working directory."""
+    upstreams = root.entries.get("upstreams") if isinstance(root, MappingNode) else None
+    if not isinstance(root, MappingNode) or not isinstance(upstreams, MappingNode):
+        return root
+
+    entries = {name: _with_directory(upstream) for name, upstream in upstreams.entries.items()}
+    return replace(root, entries={**root.entries, "upstreams": replace(upstreams, entries=entries)})
+
+
+def _with_directory(upstream: Node) -> Node:
+    """Its `cwd` from the directory of the file that says so; by default where its command is."""
+    if not isinstance(upstream, MappingNode):
+        return upstream
+
+    cwd, command = upstream.entries.get("cwd"), upstream.entries.get("command")
+    if cwd is None and command is not None:
+        cwd = ScalarNode(".", command.place)
+
+    if not isinstance(cwd, ScalarNode) or not isinstance(cwd.value, str) or not cwd.value:
+        return upstream
+
+    home = Path.home() if cwd.value == "~" or cwd.value.startswith("~/") else None
+    relative = cwd.value.removeprefix("~").removeprefix("/") if home else cwd.value
+    path = (home or cwd.place.source.base) / relative
+    return replace(upstream, entries={**upstream.entries, "cwd": replace(cwd, value=str(path))})

@@ -1,0 +1,202 @@
+"""The configuration as values: checked, frozen, and safe to print. Knows no file.
+
+Durations are seconds, sizes are bytes. Settings stop at the gateway: below it, plain arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
+
+from bridge.config.fields import Duration, Flag, ServerName, Size, UpstreamName, Wait, bad
+from bridge.config.network import (
+    AllowedHost,
+    Headers,
+    Host,
+    Origin,
+    Port,
+    Token,
+    Transport,
+    Url,
+    UrlPath,
+    is_loopback,
+)
+from bridge.config.process import Argv, Directory, Env
+from bridge.config.secret import SecretMapping
+from bridge.config.tool_rules import (
+    ConfirmRule,
+    Describe,
+    Function,
+    Globs,
+    LocalConfirm,
+    Prefix,
+    Rename,
+    SomeGlobs,
+    ToolName,
+)
+from bridge.config.units import KIB
+
+INCOMPLETE = "incomplete"
+"""The error of what is missing; it stands where the key would be."""
+
+
+class _Settings(BaseModel):
+    """Frozen, closed to unknown keys, and silent about the values it refuses."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class ToolRules(_Settings):
+    """What of an upstream's tools is offered, and how; all names and globs are its own.
+
+    `allow` empty offers every tool; `deny` wins over it. `rename` and `describe` go from own
+    name to new name or description. `confirm` is True (a person is asked before every call),
+    False, globs, or a provider "module:function".
+    """
+
+    allow: SomeGlobs = ()
+    deny: Globs = ()
+    rename: Rename = Field(default_factory=dict)
+    describe: Describe = Field(default_factory=dict)
+    confirm: ConfirmRule = False
+
+
+class UpstreamSettings(_Settings):
+    """One MCP server: a command that speaks over its standard streams, or a URL.
+
+    Exactly one of `command` (an argument list; no shell) and `url` is set. `env`, which reads
+    as a mapping of plain texts, is given to the command besides the few variables every child
+    gets; `headers` likewise ride on every request to the URL. `prefix` None is "<upstream>__".
+    `timeout` bounds a whole call, `connect_timeout` the connecting; `max_message` one message.
+    """
+
+    command: Argv = ()
+    url: Url | None = Field(default=None, validate_default=True)
+    env: Env = Field(default_factory=SecretMapping)
+    cwd: Directory | None = None
+    transport: Transport = "auto"
+    headers: Headers = Field(default_factory=SecretMapping)
+    prefix: Prefix | None = None
+    tools: ToolRules = Field(default_factory=ToolRules)
+    timeout: Duration = 60.0
+    connect_timeout: Duration = 10.0
+    max_message: Size = 32 * KIB * KIB
+    enabled: Flag = True
+
+    @field_validator("url", mode="after")
+    @classmethod
+    def _one_target(cls, url: str | None, info: ValidationInfo) -> str | None:
+        command = info.data.get("command", True)  # absent here: it is refused on its own
+        if command and url:
+            raise bad("an upstream has a command or a url, and this one has both. Remove one.")
+
+        if not command and url is None:
+            raise PydanticCustomError(
+                INCOMPLETE,
+                'it has neither "command" nor "url". Add "command: [program, argument]" '
+                'or "url: https://…".',
+            )
+
+        return url
+
+    @field_validator("transport", "headers", mode="after")
+    @classmethod
+    def _needs_url(cls, value: Any, info: ValidationInfo) -> Any:
+        if info.data.get("command") and value and value != "auto":
+            raise bad("this is for a url, and the upstream is a command. Remove it.")
+
+        return value
+
+    @field_validator("env", "cwd", mode="after")
+    @classmethod
+    def _needs_command(cls, value: Any, info: ValidationInfo) -> Any:
+        if info.data.get("url") and value:
+            raise bad("this is for a command, and the upstream is a url. Remove it.")
+
+        return value
+
+
+class LocalToolSettings(_Settings):
+    """A Python function that is a tool: "module:function", perhaps under another name.
+
+    `confirm` is True, False or a provider "module:function".
+    """
+
+    function: Function
+    name: ToolName | None = None
+    confirm: LocalConfirm = False
+
+
+class HttpSettings(_Settings):
+    """Where HTTP clients connect. `token`, where set, is the bearer token they must send.
+
+    `port` 0 takes any free one. `allowed_hosts` and `allowed_origins` are accepted besides
+    those of the loopback interface.
+    """
+
+    host: Host = "127.0.0.1"
+    port: Port = 8808
+    path: UrlPath = "/mcp"
+    token: Token | None = None
+    allowed_hosts: tuple[AllowedHost, ...] = ()
+    allowed_origins: tuple[Origin, ...] = ()
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can connect."""
+        return is_loopback(self.host)
+
+
+class ServeSettings(_Settings):
+    """How bridge presents itself, and how long it waits for upstreams before it answers."""
+
+    name: ServerName = "bridge"
+    startup_wait: Wait = 2.0
+    http: HttpSettings = Field(default_factory=HttpSettings)
+
+
+class Settings(_Settings):
+    """A whole configuration: at least one upstream or local tool."""
+
+    upstreams: dict[UpstreamName, UpstreamSettings] = Field(default_factory=dict)
+    tools: tuple[LocalToolSettings, ...] = Field(default=(), validate_default=True)
+    serve: ServeSettings = Field(default_factory=ServeSettings)
+
+    _notes: tuple[str, ...] = PrivateAttr(default=())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was read and has no effect here, one sentence each, with its place."""
+        return self._notes
+
+    def with_notes(self, notes: tuple[str, ...]) -> Self:
+        """The same settings with these notes."""
+        copy = self.model_copy()
+        copy._notes = notes
+        return copy
+
+    @field_validator("tools", mode="before")
+    @classmethod
+    def _bare_functions(cls, tools: Any) -> Any:
+        if not isinstance(tools, list | tuple):
+            return tools
+
+        return [{"function": tool} if isinstance(tool, str) else tool for tool in tools]
+
+    @field_validator("tools", mode="after")
+    @classmethod
+    def _something_to_serve(
+        cls, tools: tuple[LocalToolSettings, ...], info: ValidationInfo
+    ) -> tuple[LocalToolSettings, ...]:
+        upstreams: Mapping[str, UpstreamSettings] | bool = info.data.get("upstreams", True)
+        if not tools and not upstreams:
+            raise PydanticCustomError(
+                INCOMPLETE,
+                'there is nothing to serve. Name an MCP server under "upstreams", '
+                'or a function under "tools".',
+            )
+
+        return tools
