@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import psutil
 import pytest
 
@@ -178,7 +179,9 @@ async def test_connection_made_for_a_caller_who_left_is_used_by_the_next_and_clo
         connection = Connection("plain", target, connect_timeout=60, limits=HASTE)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(connection.link)
-            await eventually(lambda: connection.status().state == "connecting")
+            while connection.status().state == "idle":
+                await anyio.lowlevel.checkpoint()
+
             tasks.cancel_scope.cancel()
 
         assert await call(connection, "echo", text="hello") == "hello"
