@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import anyio
 
 from bridge.config.settings import LocalToolSettings, Settings, UpstreamSettings
-from bridge.core.tool import Tool, Toolset
-from bridge.gateway.resolve import resolve
+from bridge.core.tool import Tool, Toolset, is_function_tool
+from bridge.errors import ConfigError, ToolsetError
+from bridge.gateway.resolve import resolve, resolve_provider
 from bridge.tools.catalog import Catalog
 from bridge.tools.function import function_tool
-from bridge.tools.gate import Provider
+from bridge.tools.gate import Provider, Rule
 from bridge.tools.toolsets import (
     CombinedToolset,
     ConfirmedToolset,
@@ -21,6 +22,7 @@ from bridge.tools.toolsets import (
     RenamedToolset,
     StaticToolset,
 )
+from bridge.tools.wrapped import guarded, relabelled
 from bridge.upstream.channel import Limits
 from bridge.upstream.command import Command
 from bridge.upstream.target import Endpoint, Target
@@ -118,16 +120,27 @@ def local_tools(settings: Sequence[LocalToolSettings]) -> Sequence[Tool]:
 
 def _local_tool(index: int, settings: LocalToolSettings) -> Tool:
     where = f"tools[{index}]"
-    handler: Callable[..., object] = resolve(settings.function, where)
+    found = resolve(settings.function, where)
+    try:
+        # What is a tool where it is defined, by `@function_tool`, may be named and guarded here.
+        tool = found if is_function_tool(found) else function_tool(found)
+    except (ConfigError, ToolsetError) as exc:
+        raise ConfigError(f'{where}: no tool can be made of "{settings.function}": {exc}') from exc
+
+    if settings.name is not None:
+        tool = relabelled(tool, settings.name)
+
     confirm = settings.confirm
-    rule = resolve(confirm, f"{where}.confirm") if isinstance(confirm, str) else confirm
-    return function_tool(handler, name=settings.name, require_confirmation=rule)
+    if isinstance(confirm, str):
+        return guarded(tool, Rule(tool.name, False, resolve_provider(confirm, f"{where}.confirm")))
+
+    return guarded(tool, Rule(tool.name, True)) if confirm else tool
 
 
 def _confirm(
     confirm: bool | str | tuple[str, ...], upstream: str
 ) -> bool | Sequence[str] | Provider:
     if isinstance(confirm, str):
-        return resolve(confirm, f"upstreams.{upstream}.tools.confirm")
+        return resolve_provider(confirm, f"upstreams.{upstream}.tools.confirm")
 
     return confirm

@@ -5,13 +5,23 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from bridge.errors import ConfigError
+from bridge.tools.gate import Provider
 
 
-def resolve(reference: str, where: str) -> Callable[..., Any]:
+def resolve_provider(reference: str, where: str) -> Provider:
+    """The confirmation provider that `module:function` names: see `resolve`."""
+    provider = resolve(reference, where)
+    if not callable(provider):
+        raise ConfigError(f'{where}: "{reference}" is a {type(provider).__name__}, no function')
+
+    result: Provider = provider
+    return result
+
+
+def resolve(reference: str, where: str) -> Any:
     """Import what `module:function` names; the working directory is looked in first.
 
     `where` says in the error which key named it.
@@ -37,8 +47,7 @@ def resolve(reference: str, where: str) -> Callable[..., Any]:
     for name in function_name.split("."):
         found = getattr(found, name, None)
 
-    if not callable(found):
+    if found is None:
         raise ConfigError(f'{where}: module "{module_name}" has no function "{function_name}"')
 
-    result: Callable[..., Any] = found
-    return result
+    return found

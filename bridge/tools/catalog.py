@@ -10,7 +10,6 @@ import anyio
 
 from bridge.core.context import ReadonlyContext
 from bridge.core.tool import Tool, Toolset
-from bridge.errors import DuplicateTool
 from bridge.telemetry import log
 
 NOTHING: Mapping[str, Tool] = MappingProxyType({})
@@ -53,8 +52,8 @@ class Catalog:
     async def refresh(self, ctx: ReadonlyContext) -> bool:
         """List anew, and say whether the offer changed.
 
-        A listing that fails, or in which two tools have one name, leaves the snapshot as it is
-        and shows in `problems`. Refreshes asked for while one runs become one, after it.
+        A listing that fails leaves the snapshot as it is and shows in `problems`. Refreshes
+        asked for while one runs become one, after it.
         """
         self._asked += 1
         mine = self._asked
@@ -70,13 +69,13 @@ class Catalog:
     async def _list(self, ctx: ReadonlyContext) -> bool:
         try:
             listing = await self._toolset.tools(ctx)
-            tools = _by_name(listing)
         except Exception as exc:  # a toolset is a stranger: the last good offer outlives it
             log.warning('the tools of "%s" could not be listed: %s', self._toolset.name, exc)
             self._problems = (str(exc) or type(exc).__name__,)
             return False
 
         problems = [f'"{name}": {why}' for name, why in _failures(self._toolset).items()]
+        tools = _by_name(listing, problems)
         faces = _faces(tools, problems)
         self._problems = tuple(problems)
         self._tools = MappingProxyType({name: tools[name] for name in faces})
@@ -91,20 +90,23 @@ class Catalog:
         return True
 
 
-def _by_name(listing: Sequence[Tool]) -> dict[str, Tool]:
-    """The tools by name.
+def _by_name(listing: Sequence[Tool], problems: list[str]) -> dict[str, Tool]:
+    """The tools by name; where two have one name neither is offered, and a problem says so.
 
-    Raises:
-        DuplicateTool: Two have one name; the text says where both come from.
+    Which of them is meant cannot be known, and must not depend on which one came first.
     """
     tools: dict[str, Tool] = {}
+    twins: dict[str, Tool] = {}
     for tool in listing:
         other = tools.setdefault(tool.name, tool)
         if other is not tool:
-            raise DuplicateTool(
-                f'two tools are named "{tool.name}": {_origin(other)} and {_origin(tool)}; '
-                "rename one, or give its upstream a prefix of its own"
-            )
+            twins[tool.name] = tool
+
+    for name, twin in twins.items():
+        problems.append(
+            f'two tools are named "{name}": {_origin(tools.pop(name))} and {_origin(twin)}; '
+            "neither is offered: rename one, or give its upstream a prefix of its own"
+        )
 
     return tools
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from bridge.tools.function import function_tool
+
 
 def add(a: int, b: int) -> int:
     """Add two numbers."""
@@ -13,3 +15,9 @@ def add(a: int, b: int) -> int:
 async def asks_for_secrets(name: str, args: dict[str, Any]) -> bool:
     """Whether a call wants a person's yes."""
     return "secret" in str(args)
+
+
+@function_tool
+def drop(name: str) -> str:
+    """Drop a table."""
+    return f"dropped {name}"

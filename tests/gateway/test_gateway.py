@@ -174,12 +174,15 @@ async def test_rules_of_the_file_speak_of_the_upstreams_own_names(
                 },
             }
         },
-        tools=[{"function": "tests.gateway.functions:add", "confirm": False}],
+        tools=[
+            "tests.gateway.functions:add",
+            {"function": "tests.gateway.functions:drop", "name": "drop_table", "confirm": True},
+        ],
     )
 
     async with open_toolset(config) as toolset:
         tools = {tool.name: tool for tool in await toolset.tools(local_context())}
-        assert set(tools) == {"x_say", "add"}
+        assert set(tools) == {"x_say", "add", "drop_table"}
         assert tools["x_say"].description == "Say it again."
         asked = [
             FunctionCall("1", "x_say", {"text": "x"}),
@@ -210,6 +213,7 @@ async def test_provider_that_the_file_names_decides_call_by_call(
     [
         ("no.such.module:f", 'cannot import "no.such.module"'),
         ("tests.gateway.functions:nothing", 'has no function "nothing"'),
+        ("tests.gateway.functions:__doc__", "no tool can be made of"),
     ],
 )
 def test_function_that_is_not_there_is_a_configuration_error(

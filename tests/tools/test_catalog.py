@@ -124,20 +124,21 @@ def from_upstream(name: str, upstream: str, own_name: str) -> From:
     return tool
 
 
-async def test_two_tools_of_one_name_fail_the_refresh_and_both_are_named() -> None:
+async def test_two_tools_of_one_name_are_both_named_and_neither_is_offered() -> None:
     one, other = from_upstream("find", "docs", "search"), from_upstream("find", "web", "find")
-    catalog = catalog_of([one, other], [one], [one, CustomTool("find")])
+    catalog = catalog_of([one, CustomTool("a"), other], [other, CustomTool("a"), one], [one])
 
-    assert await catalog.refresh(CTX) is False
+    assert await catalog.refresh(CTX) is True
     [problem] = catalog.problems
     assert 'two tools are named "find"' in problem
     assert '"search" of upstream "docs" and "find" of upstream "web"' in problem
-    assert (list(catalog.tools), catalog.version) == ([], 0)
+    assert list(catalog.tools) == ["a"]
+
+    assert await catalog.refresh(CTX) is False, "which came first makes no difference"
+    assert list(catalog.tools) == ["a"]
 
     assert await catalog.refresh(CTX) is True
-    assert await catalog.refresh(CTX) is False
-    assert list(catalog.tools) == ["find"]
-    assert "and one that runs here" in catalog.problems[0]
+    assert (list(catalog.tools), catalog.problems) == (["find"], ())
 
 
 async def test_the_same_tool_listed_twice_is_one_tool() -> None:
