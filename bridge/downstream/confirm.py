@@ -1,0 +1,176 @@
+"""Asking the person behind an MCP client whether a call may run, and taking the answer once.
+
+A modern client gets the question as an `input_required` result and brings the answer back with
+the same call and the sealed question. A legacy client is asked while its call waits. Yes means
+that the form was accepted *and* that its `approve` is true; every yes is good for one run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bridge.calls.call import Outcome
+from bridge.core.confirmation import ToolConfirmation, json_hash
+from bridge.core.content import FunctionCall, Result
+from bridge.downstream.asker import Asker
+from bridge.downstream.display import one_line, value_text
+from bridge.downstream.sealed import Seals
+from bridge.errors import ConfirmationRejected, ConfirmationRequired, InvalidArguments
+
+KEY = "approval"
+"""The name of our one question among a result's `inputRequests`."""
+
+FORM: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "approve": {
+            "type": "boolean",
+            "title": "Approve",
+            "description": "Run this call once, with exactly these arguments.",
+        }
+    },
+    "required": ["approve"],
+}
+DECISIONS = frozenset({"accept", "decline", "cancel"})
+
+
+class Confirmations:
+    """The questions of one server, from asking to the one answer each of them takes."""
+
+    def __init__(self, seals: Seals | None = None) -> None:
+        self._seals = Seals() if seals is None else seals
+
+    def brought(
+        self, asker: Asker, call: FunctionCall, params: Mapping[str, Any]
+    ) -> ToolConfirmation | None:
+        """The yes that a modern client brings with its call; None if it brings no decision.
+
+        A question that is not ours, not this asker's, about another call, too old or already
+        answered counts for nothing: the call goes on without a yes, and is asked anew.
+
+        Raises:
+            ConfirmationRejected: The person said no.
+        """
+        sealed, responses = params.get("requestState"), params.get("inputResponses")
+        if not asker.modern or not isinstance(sealed, str) or not isinstance(responses, dict):
+            return None
+
+        question, answer = self._seals.open(sealed), responses.get(KEY)
+        if question is None or not _is_decision(answer):
+            return None
+
+        is_same = (question.principal, question.session) == (asker.principal, asker.session)
+        if not is_same or question.request != _digest(call) or not self._seals.spend(question):
+            return None
+
+        return _granted(call, answer, question.call)
+
+    async def ask(self, asker: Asker, call: FunctionCall, outcome: Outcome) -> ToolConfirmation:
+        """Ask a legacy client's person while the call waits, and return the yes.
+
+        Raises:
+            ConfirmationRejected: The person said no.
+            ConfirmationRequired: The client cannot ask, or no answer came.
+        """
+        if asker.ask is None:
+            raise _cannot_ask(call)
+
+        form, fingerprint = _form(call, outcome)
+        answer = await asker.ask(form)
+        return _granted(call, answer if _is_decision(answer) else {}, fingerprint)
+
+    def input_required(self, asker: Asker, call: FunctionCall, outcome: Outcome) -> Result:
+        """The result that has a modern client ask its person and call again.
+
+        Raises:
+            ConfirmationRequired: The client did not declare that it can show a form.
+        """
+        if not asker.has_form:
+            raise _cannot_ask(call)
+
+        form, fingerprint = _form(call, outcome)
+        request = {"method": "elicitation/create", "params": {"mode": "form", **form}}
+        return {
+            "resultType": "input_required",
+            "inputRequests": {KEY: request},
+            "requestState": self._seals.seal(
+                asker.principal, asker.session, _digest(call), fingerprint
+            ),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What the gate, or the tool itself, wants the person to see."""
+
+    upstream: str
+    tool: str
+    arguments: Any
+    fingerprint: str | None
+    hint: str = ""
+    details: Any = None
+
+
+def _shown(call: FunctionCall, outcome: Outcome) -> _Shown:
+    """The gate's payload names all of it; a tool that asks by itself may put anything there."""
+    question = outcome.actions.requested_tool_confirmations[call.id]
+    payload = question.payload
+    if isinstance(payload, dict) and payload.keys() == {"arguments", "hash", "tool", "upstream"}:
+        upstream, tool = str(payload["upstream"]), str(payload["tool"])
+        return _Shown(upstream, tool, payload["arguments"], str(payload["hash"]))
+
+    return _Shown("local", call.name, call.args, question.hash, question.hint, payload)
+
+
+def _form(call: FunctionCall, outcome: Outcome) -> tuple[dict[str, Any], str | None]:
+    """The params of the question to a person, and the hash that a yes to it will name."""
+    shown = _shown(call, outcome)
+    whole = shown.fingerprint or _digest(call)
+    lines = [
+        "Allow this call?",
+        "",
+        f"server: {one_line(shown.upstream)}",
+        f"tool: {one_line(shown.tool)}",
+        f"arguments: {value_text(shown.arguments, whole)}",
+    ]
+    if shown.hint:
+        lines.append(f"note: {one_line(shown.hint)}")
+
+    if shown.details is not None:
+        lines.append(f"details: {value_text(shown.details, whole)}")
+
+    return {"message": "\n".join(lines), "requestedSchema": FORM}, shown.fingerprint
+
+
+def _digest(call: FunctionCall) -> str:
+    """Name the call as the client sent it.
+
+    Raises:
+        InvalidArguments: What the client sent has no canonical JSON.
+    """
+    try:
+        return json_hash([call.name, call.args])
+    except (ValueError, RecursionError) as exc:
+        raise InvalidArguments(f'the arguments of "{call.name}" cannot be approved: {exc}') from exc
+
+
+def _is_decision(answer: Any) -> bool:
+    return isinstance(answer, dict) and answer.get("action") in DECISIONS
+
+
+def _granted(call: FunctionCall, answer: Any, fingerprint: str | None) -> ToolConfirmation:
+    content = answer.get("content")
+    is_yes = isinstance(content, dict) and content.get("approve") is True
+    if answer.get("action") != "accept" or not is_yes:
+        raise ConfirmationRejected(f'the call of "{call.name}" was not approved; nothing ran')
+
+    return ToolConfirmation(confirmed=True, hash=fingerprint)
+
+
+def _cannot_ask(call: FunctionCall) -> ConfirmationRequired:
+    return ConfirmationRequired(
+        f'"{call.name}" needs a person\'s approval, and this client cannot ask for it; nothing '
+        "ran. Call it through a client that supports elicitation forms, or with `bridge call`"
+    )
