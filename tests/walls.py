@@ -47,6 +47,7 @@ ONLY_IN = {
     "rich": {"cli"},
     "starlette": {"downstream", "console"},
     "uvicorn": {"downstream", "console"},
+    "pydantic_ai": {"models"},
     "sqlalchemy": {"stores"},
     "httpx": {"upstream", "models"},
     "httpx2": {"upstream", "models"},
