@@ -31,8 +31,8 @@ async def serve_settings(
         ConfigError: The address cannot be used, or not without a token.
     """
     async with running(assemble(settings)) as gateway:
-        await gateway.settled(settings.serve.startup_wait)
-        handlers = Handlers(gateway.catalog, name=settings.serve.name)
+        settle = partial(gateway.gathered, settings.serve.startup_wait)
+        handlers = Handlers(gateway.catalog, name=settings.serve.name, settle=settle)
         if transport == "stdio":
             await serve_stdio(handlers)
             return

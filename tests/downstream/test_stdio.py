@@ -70,13 +70,18 @@ async def child() -> AsyncIterator[Child]:
 
 
 async def test_what_a_tool_prints_goes_to_stderr_and_what_it_reads_is_nothing() -> None:
-    noisy = [line("tools/call", number, name="noisy", arguments={}) for number in (2, 3)]
-    done = await anyio.run_process(APP, input=OPENING + b"".join(noisy), cwd=ROOT)
-    answers = {found["id"]: found for found in map(json.loads, done.stdout.splitlines())}
+    async with child() as server:
+        for number in (2, 3):  # while the client's end stays open, so that there is input to eat
+            opening = OPENING if number == 2 else b""
+            await server.stdin.send(opening + line("tools/call", number, name="noisy"))
+            if number == 2:
+                assert (await server.answer())["id"] == 1
 
-    assert sorted(answers) == [1, 2, 3]
-    assert answers[3]["result"]["content"][0]["text"] == "read ''"
-    assert done.stderr.count(b"a stray line") == 2
+            answer = await server.answer()
+            assert (answer["id"], answer["result"]["content"][0]["text"]) == (number, "read ''")
+
+        assert server.process.stderr is not None
+        assert b"a stray line" in await server.process.stderr.receive()
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -1,0 +1,42 @@
+"""What starting costs: `python -m tests.bench.imports` prints CPU seconds and ratios."""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import subprocess
+import sys
+
+ROUNDS = 7
+STARTS = {
+    "python": ["-c", "pass"],
+    "import mcp": ["-c", "import mcp"],
+    "import bridge": ["-c", "import bridge"],
+    "from bridge import MCPToolset": ["-c", "from bridge import MCPToolset"],
+    "bridge --help": ["-m", "bridge", "--help"],
+}
+
+
+def cpu_seconds(arguments: list[str]) -> float:
+    """User and system time of one Python process."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def main() -> None:
+    """Print the median of several rounds, in which everything takes its turn."""
+    seen: dict[str, list[float]] = {name: [] for name in STARTS}
+    for _ in range(ROUNDS):
+        for name, arguments in STARTS.items():
+            seen[name].append(cpu_seconds(arguments))
+
+    found = {name: statistics.median(values) for name, values in seen.items()}
+    for name, seconds in found.items():
+        ratio = seconds / found["import mcp"]
+        print(f"{name:32} {seconds:6.3f} s CPU  {ratio:5.2f} x import mcp")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
