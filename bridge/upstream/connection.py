@@ -66,7 +66,7 @@ class Connection:
         self._closing: set[Owner] = set()
         self._era: Era | None = self.era
         self._failures = 0
-        self._reason = ""
+        self._reason = self._words = ""
         self._not_before = 0.0
         self._is_closed = False
 
@@ -185,12 +185,12 @@ class Connection:
         try:
             return await owner.connected()
         except Exception as exc:
-            self._failed(owner, exc)
-            raise UpstreamUnavailable(
-                f'upstream "{self.name}" is not available: {describe(exc)}'
-            ) from exc
+            reason = f"{describe(exc)}{self._words}"
+            self._failed(owner, reason)
+            raise UpstreamUnavailable(f'upstream "{self.name}" is not available: {reason}') from exc
 
     def _new_owner(self) -> Owner:
+        self._words = ""
         opened = partial(
             dial,
             self.target,
@@ -198,21 +198,26 @@ class Connection:
             self.limits,
             remembered=self._era,
             probe_seconds=self.connect_timeout / 2,
+            on_silence=self._silent,
         )
         return Owner(opened, self._attend, self.connect_timeout)
 
-    def _failed(self, owner: Owner, exc: Exception) -> None:
+    def _failed(self, owner: Owner, reason: str) -> None:
         """Count one failed attempt once, however many callers waited for it."""
         if self._owner is not owner:
             return
 
         self._let_go(owner)
         self._owner = None
-        self._reason = describe(exc)
+        self._reason = reason
         longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2**self._failures)
         self._failures = min(self._failures + 1, 16)
         self._not_before = anyio.current_time() + longest * random.uniform(0.5, 1.0)
         log.warning('upstream "%s": %s', self.name, self._reason)
+
+    def _silent(self, words: str) -> None:
+        """Keep what a server said instead of an answer, for the reason that is about to be told."""
+        self._words = words
 
     async def _another(self, link: Link) -> Link:
         """Let go of this very link (a newer one, made meanwhile, stays) and take the next."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+
+import anyio
 
 from bridge.upstream.channel import ChannelError, HttpStatusError, Limits, Notify, RequestTimeout
 from bridge.upstream.command import Command
@@ -26,15 +28,20 @@ async def dial(
     *,
     remembered: Era | None = None,
     probe_seconds: float = 5.0,
+    on_silence: Callable[[str], None] = lambda words: None,
 ) -> AsyncIterator[Link]:
     """Connect and negotiate; the connection ends when the block does.
+
+    `on_silence` takes what a server said instead of an answer, when it is waited for no longer.
 
     Raises:
         ChannelError: Nothing there, or nothing that speaks MCP.
         RpcError: The server refused both eras.
     """
     if isinstance(target, Command):
-        opened = _dial_command(target, on_notification, limits, remembered, probe_seconds)
+        opened = _dial_command(
+            target, on_notification, limits, remembered, probe_seconds, on_silence
+        )
     else:
         opened = _dial_endpoint(target, on_notification, limits, remembered, probe_seconds)
 
@@ -49,12 +56,14 @@ async def _dial_command(
     limits: Limits,
     remembered: Era | None,
     probe_seconds: float,
+    on_silence: Callable[[str], None],
 ) -> AsyncIterator[Link]:
     died: ChannelError
     async with open_stdio(command, on_notification, limits) as channel:
         try:
             link = await negotiate(channel, "stdio", remembered, probe_seconds)
-        except RequestTimeout:
+        except (anyio.get_cancelled_exc_class(), RequestTimeout):
+            on_silence(channel.last_words)
             raise
         except ChannelError as exc:
             died = exc

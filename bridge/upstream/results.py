@@ -9,23 +9,31 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from typing import Any
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
 
 from bridge.core.content import Result
 from bridge.upstream.textual import decoded_text
 
 Block = dict[str, Any]
+Kept = Mapping[int, str]
+"""The names of the artifacts that blocks are kept as, by the index of the block."""
+
+NONE_KEPT: Final[Kept] = MappingProxyType({})
 
 
-def to_response(raw: Result) -> Result:
+def to_response(raw: Result, kept: Kept = NONE_KEPT) -> Result:
     """`{"output": …}`: the structured value if the answer has one, else its content as text.
 
-    Any JSON value counts as a structured value, also `{}`, `[]`, `0`, `false` and null.
+    Any JSON value counts as a structured value, also `{}`, `[]`, `0`, `false` and null. Beside
+    it, which has no place for them, stand the names of what is kept, under "artifacts".
     """
-    if "structuredContent" in raw:
-        return {"output": raw["structuredContent"]}
+    if "structuredContent" not in raw:
+        return {"output": to_text(raw.get("content"), kept)}
 
-    return {"output": to_text(raw.get("content"))}
+    named = {"artifacts": list(dict.fromkeys(kept.values()))} if kept else {}
+    return {"output": raw["structuredContent"], **named}
 
 
 def error_text(raw: Result) -> str:
@@ -34,11 +42,11 @@ def error_text(raw: Result) -> str:
     return f"Tool execution failed. Details: {details}" if details else "Tool execution failed."
 
 
-def to_text(content: Any) -> str:
+def to_text(content: Any, kept: Kept = NONE_KEPT) -> str:
     """The content blocks in order; described blocks stand on lines of their own."""
     pieces: list[tuple[str, bool]] = []
-    for block in content if isinstance(content, list) else ():
-        text, is_plain = _piece(block)
+    for index, block in enumerate(content if isinstance(content, list) else ()):
+        text, is_plain = _piece(block, kept.get(index, ""))
         if text:
             pieces.append((text, is_plain))
 
@@ -53,7 +61,7 @@ def to_text(content: Any) -> str:
     return "".join(written)
 
 
-def _piece(block: Any) -> tuple[str, bool]:
+def _piece(block: Any, artifact: str) -> tuple[str, bool]:
     """A block's text, and whether it is the block's own plain text."""
     if block is None:
         return "[MCP content: unavailable]", False
@@ -71,23 +79,24 @@ def _piece(block: Any) -> tuple[str, bool]:
         )
 
     if kind in {"image", "audio"}:
-        return _media(kind, block), False
+        return _media(kind, block, artifact), False
 
     if kind == "resource_link":
         return _resource_link(block), False
 
     if kind == "resource":
-        return _embedded(block.get("resource")), False
+        return _embedded(block.get("resource"), artifact), False
 
     return "[MCP content: unsupported]", False
 
 
-def _media(kind: str, block: Block) -> str:
+def _media(kind: str, block: Block, artifact: str) -> str:
     data = block.get("data")
     if not isinstance(data, str):
         return f"[MCP {kind}: unavailable]"
 
-    return _label(f"MCP {kind}", [_attribute("mimeType", block), f"size={_size(data)} bytes"])
+    sized = [_attribute("mimeType", block), f"size={_size(data)} bytes"]
+    return _label(f"MCP {kind}", [*sized, _kept_as(artifact)])
 
 
 def _resource_link(block: Block) -> str:
@@ -98,14 +107,14 @@ def _resource_link(block: Block) -> str:
     return _label("MCP resource link", attributes)
 
 
-def _embedded(resource: Any) -> str:
+def _embedded(resource: Any, artifact: str) -> str:
     if not isinstance(resource, dict):
         return "[MCP embedded resource: unavailable]"
 
     named = [_attribute("uri", resource), _attribute("mimeType", resource)]
     blob, text = resource.get("blob"), resource.get("text")
     data = _bytes(blob) if isinstance(blob, str) else b""
-    sized = [*named, f"size={len(data)} bytes" if data else ""]
+    sized = [*named, f"size={len(data)} bytes" if data else "", _kept_as(artifact)]
     if isinstance(text, str) and text:
         return f"{_label('MCP embedded resource', sized)}\n{text}"
 
@@ -119,6 +128,10 @@ def _embedded(resource: Any) -> str:
 def _label(what: str, attributes: list[str]) -> str:
     present = ", ".join(attribute for attribute in attributes if attribute)
     return f"[{what}: {present}]" if present else f"[{what}]"
+
+
+def _kept_as(artifact: str) -> str:
+    return f"artifact={json.dumps(artifact, ensure_ascii=False)}" if artifact else ""
 
 
 def _attribute(name: str, block: Block) -> str:

@@ -53,6 +53,7 @@ class StdioChannel(asyncio.SubprocessProtocol):
         self._errors = LineSplitter(limits.stderr_line_bytes, cut=True)
         self._stderr: deque[str] = deque(maxlen=limits.stderr_lines)
         self._stray = 0
+        self._first_stray = ""
         self._reason = ""
         self._closed = anyio.Event()
         self._exited = anyio.Event()
@@ -72,8 +73,13 @@ class StdioChannel(asyncio.SubprocessProtocol):
 
         code = self._transport.get_returncode() if self._transport is not None else None
         ended = "" if code is None else f" (exit code {code})"
-        last = f"; it last said: {self._stderr[-1]}" if self._stderr else ""
-        return f"{self._reason}{ended}{last}"
+        return f"{self._reason}{ended}{self.last_words}"
+
+    @property
+    def last_words(self) -> str:
+        """What the child wrote that is no message, for whoever asks what is wrong with it."""
+        wrote = f'; it wrote "{self._first_stray}", which is no message' if self._stray else ""
+        return wrote + (f"; it last said: {self._stderr[-1]}" if self._stderr else "")
 
     @property
     def stderr(self) -> list[str]:
@@ -172,6 +178,7 @@ class StdioChannel(asyncio.SubprocessProtocol):
         self._stray += 1
         if self._stray & (self._stray - 1) == 0:  # the 1st, 2nd, 4th, 8th …
             shown = self._command.without_secrets(printable(line[:200]))
+            self._first_stray = self._first_stray or shown
             log.warning("%s wrote a line that is no message: %s", self._command.argv[0], shown)
 
         if line.startswith(b"{") and (found := ID_OF_A_BROKEN_ANSWER.search(line[:300])):

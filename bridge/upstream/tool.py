@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from bridge.core.confirmation import Subject, json_hash
-from bridge.core.content import Args, Result
+from bridge.core.content import Args, Blob, Result
 from bridge.core.context import ToolContext
 from bridge.core.declaration import Declaration
 from bridge.core.request import LLMRequest
@@ -17,8 +17,9 @@ from bridge.errors import UpstreamError
 from bridge.tools.gate import Rule, check
 from bridge.upstream.channel import Options
 from bridge.upstream.connection import Connection
+from bridge.upstream.media import Media, keep_media, shown_media
 from bridge.upstream.progress import with_progress
-from bridge.upstream.results import error_text, to_response
+from bridge.upstream.results import NONE_KEPT, error_text, to_response
 from bridge.upstream.routing import mirror, mirrored
 
 COMPLETE = "complete"
@@ -29,7 +30,8 @@ class MCPTool:
     """A tool that runs on an upstream.
 
     `definition` is the server's own, untouched; `name` and `description` are what is offered.
-    `rule`, if any, is asked just before the call is sent.
+    `rule`, if any, is asked just before the call is sent. `media` is what a model gets of the
+    pictures, sounds and files in an answer; an MCP client gets the answer as it is.
     """
 
     connection: Connection
@@ -40,6 +42,7 @@ class MCPTool:
     timeout: float | None = None
     rule: Rule | None = None
     mirrored: Mapping[tuple[str, ...], str] = field(default_factory=dict, repr=False)
+    media: Media = "text"
 
     @property
     def own_name(self) -> str:
@@ -106,9 +109,17 @@ class MCPTool:
         if raw.get("isError"):
             raise UpstreamError(error_text(raw), raw, is_protocol_error=False)
 
-        response = to_response(raw)
+        kept = NONE_KEPT
+        if self.media == "artifacts":
+            kept = await keep_media(raw, self.name, ctx.artifacts)
+
+        response = to_response(raw, kept)
         ctx.upstream_answer = (response, raw)
         return response
+
+    def media_beside(self, raw: Result) -> tuple[Blob, ...]:
+        """The pictures and sounds that a model gets beside the text of an answer of this tool."""
+        return shown_media(raw) if self.media == "parts" else ()
 
     async def _call(self, args: Args, options: Options) -> Result:
         if self.mirrored:
@@ -119,10 +130,13 @@ class MCPTool:
 
 
 def tools_from(
-    connection: Connection, definitions: list[dict[str, Any]], timeout: float | None
+    connection: Connection,
+    definitions: list[dict[str, Any]],
+    timeout: float | None,
+    media: Media = "text",
 ) -> tuple[MCPTool, ...]:
     """A tool for each definition, with all that can be worked out once a listing."""
-    make = partial(MCPTool, connection, timeout=timeout)
+    make = partial(MCPTool, connection, timeout=timeout, media=media)
     return tuple(
         make(
             definition=definition,

@@ -18,6 +18,7 @@ from bridge.upstream.channel import Limits
 from bridge.upstream.connection import Connection
 from bridge.upstream.link import Link
 from bridge.upstream.listing import list_tools, usable
+from bridge.upstream.media import Media
 from bridge.upstream.status import UpstreamStatus
 from bridge.upstream.target import Target, to_target
 from bridge.upstream.tool import MCPTool, tools_from
@@ -34,7 +35,9 @@ class MCPToolset(Composable):
     is borrowed: never closed here, never replaced. `tool_filter` is a list of globs on the
     server's own names, or `predicate(ctx, tool) -> bool`. `require_confirmation` is True, or a
     provider `(name, args) -> bool`. `on_unavailable="skip"` offers nothing while the server
-    cannot be reached; "raise" says so.
+    cannot be reached; "raise" says so. `media` is what an agent's model gets of pictures and
+    sounds in answers: "text" describes them, "parts" sends them along, "artifacts" saves them
+    and tells their names.
 
     Use it as `async with MCPToolset(…) as toolset:`, or call `aclose()`, from any task.
     """
@@ -48,6 +51,7 @@ class MCPToolset(Composable):
         tool_name_prefix: str | None = None,
         require_confirmation: bool | Provider = False,
         on_unavailable: Literal["raise", "skip"] = "raise",
+        media: Media = "text",
         env: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = 60.0,
@@ -61,7 +65,7 @@ class MCPToolset(Composable):
 
         self.connection: Connection = target
         self._on_unavailable = on_unavailable
-        self._listing = _Listing(self.connection, timeout)
+        self._listing = _Listing(self.connection, timeout, media)
         self._offered: Toolset = self._listing
         if tool_filter is not None:
             self._offered = FilteredToolset(self._offered, tool_filter)
@@ -129,11 +133,12 @@ class MCPToolset(Composable):
 class _Listing:
     """The server's tools under their own names; the same tuple as long as nothing changed."""
 
-    def __init__(self, connection: Connection, timeout: float | None) -> None:
+    def __init__(self, connection: Connection, timeout: float | None, media: Media) -> None:
         self.name = connection.name
         self.problems: list[str] = []
         self._connection = connection
         self._timeout = timeout
+        self._media = media
         self._tools: tuple[MCPTool, ...] = ()
         self._definitions: list[Any] | None = None
         self._listed_on: Link | None = None
@@ -142,7 +147,7 @@ class _Listing:
         connection.on_tools_changed.append(self._outdate)
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = {"name": self.name, "_connection": self._connection, "_timeout": self._timeout}
+        kept = {name: getattr(self, name) for name in ("name", "_connection", "_timeout", "_media")}
         fresh: dict[str, Any] = {"problems": [], "_tools": (), "_changes": 0, "_kept": False}
         return {**kept, **fresh, "_definitions": None, "_listed_on": None}
 
@@ -176,7 +181,7 @@ class _Listing:
 
         if definitions != self._definitions:
             kept, self.problems = usable(definitions)
-            self._tools = tools_from(self._connection, kept, self._timeout)
+            self._tools = tools_from(self._connection, kept, self._timeout, self._media)
             self._definitions = definitions
 
     def _outdate(self) -> None:

@@ -338,6 +338,18 @@ async def test_failed_connection_waits_before_the_next_attempt_and_says_so(
     await connection.aclose()
 
 
+async def test_server_that_writes_prose_instead_of_messages_is_quoted(
+    odd_server: Callable[..., list[str]],
+) -> None:
+    command = Command(tuple(odd_server("prose")))
+    connection = Connection("odd", command, connect_timeout=3, limits=HASTE)
+    with pytest.raises(UpstreamUnavailable, match=r'it wrote "Usage: odd \[OPTIONS\] COMMAND"'):
+        await connection.link()
+
+    assert "which is no message" in connection.status().reason
+    await connection.aclose()
+
+
 async def test_pause_between_attempts_grows(odd_server: Callable[..., list[str]]) -> None:
     connection = Connection("odd", Command(tuple(odd_server("exit"))), limits=HASTE)
     longest: list[float] = []
