@@ -1,36 +1,82 @@
+from bridge.agents.agent_tool import AgentTool as AgentTool
+from bridge.agents.llm_agent import Agent as Agent
+from bridge.agents.llm_agent import LlmAgent as LlmAgent
+from bridge.agents.loop_agent import LoopAgent as LoopAgent
+from bridge.agents.plugin import Plugin as Plugin
+from bridge.agents.questions import decision as decision
+from bridge.agents.questions import questions_in as questions_in
+from bridge.agents.run_config import RunConfig as RunConfig
+from bridge.agents.runner import Runner as Runner
 from bridge.calls.call import Outcome as Outcome
 from bridge.calls.call import execute as execute
 from bridge.calls.hooks import Hook as Hook
 from bridge.calls.hooks import Hooks as Hooks
 from bridge.core.confirmation import ToolConfirmation as ToolConfirmation
+from bridge.core.content import Content as Content
 from bridge.core.content import FunctionCall as FunctionCall
+from bridge.core.content import Part as Part
+from bridge.core.context import CallbackContext as CallbackContext
 from bridge.core.context import Context as Context
 from bridge.core.context import ReadonlyContext as ReadonlyContext
 from bridge.core.context import ToolContext as ToolContext
 from bridge.core.context import local_context as local_context
 from bridge.core.declaration import Declaration as Declaration
+from bridge.core.event import Event as Event
+from bridge.core.model import Model as Model
 from bridge.core.request import LLMRequest as LLMRequest
 from bridge.core.tool import pack_tool as pack_tool
 from bridge.gateway.embedded import open_toolset as open_toolset
+from bridge.models.openai_compatible import OpenAICompatible as OpenAICompatible
+from bridge.models.pydantic_ai import PydanticAIModel as PydanticAIModel
+from bridge.models.scripted import ScriptedModel as ScriptedModel
+from bridge.stores.database import open_database as open_database
+from bridge.stores.sql import SqlSessionService as SqlSessionService
+from bridge.stores.sql_approvals import SqlApprovalStore as SqlApprovalStore
 from bridge.tools.function import function_tool as function_tool
+from bridge.tools.loops import exit_loop as exit_loop
+from bridge.tools.streaming import streaming_tool as streaming_tool
+from bridge.upstream.connection import Connection as Connection
 from bridge.upstream.toolset import MCPToolset as MCPToolset
 
 __version__: str
 __all__ = [
+    "Agent",
+    "AgentTool",
+    "CallbackContext",
+    "Connection",
+    "Content",
     "Context",
     "Declaration",
+    "Event",
     "FunctionCall",
     "Hook",
     "Hooks",
     "LLMRequest",
+    "LlmAgent",
+    "LoopAgent",
     "MCPToolset",
+    "Model",
+    "OpenAICompatible",
     "Outcome",
+    "Part",
+    "Plugin",
+    "PydanticAIModel",
     "ReadonlyContext",
+    "RunConfig",
+    "Runner",
+    "ScriptedModel",
+    "SqlApprovalStore",
+    "SqlSessionService",
     "ToolConfirmation",
     "ToolContext",
+    "decision",
     "execute",
+    "exit_loop",
     "function_tool",
     "local_context",
+    "open_database",
     "open_toolset",
     "pack_tool",
+    "questions_in",
+    "streaming_tool",
 ]
