@@ -245,7 +245,9 @@ async def open_stdio(
     """
     channel = StdioChannel(command, on_notification, limits)
     try:
-        await _start(channel, command, limits)
+        with anyio.CancelScope(shield=True):  # half a start could not be undone
+            await _start(channel, command, limits)
+
         yield channel
     finally:
         with anyio.CancelScope(shield=True):

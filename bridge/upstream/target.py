@@ -43,9 +43,11 @@ def to_target(
     """What Python callers write, as a target: a URL, or an argument list.
 
     Raises:
-        ConfigError: A string that is not an http(s) URL (a command is a list), or an empty list.
+        ConfigError: A string that is not an http(s) URL (a command is a list), an empty list, or
+            headers or variables that this target has no use for.
     """
     if isinstance(target, Command | Endpoint):
+        _refuse(headers or env, f"headers and env belong into the {type(target).__name__} itself")
         return target
 
     if isinstance(target, str):
@@ -54,9 +56,17 @@ def to_target(
                 f'"{target}" is not an http(s) URL; give a command as a list: {target.split()}'
             )
 
+        _refuse(env, "env is for a command, and this is a URL")
         return Endpoint(target, headers=headers or {})
 
     if not target:
         raise ConfigError("a command needs at least the program to run")
 
+    _refuse(None, "headers are for a URL, and this is a command; give it credentials in env")
     return Command(tuple(target), env or {})
+
+
+def _refuse(given: Mapping[str, str] | None, why: str) -> None:
+    """Raises ConfigError if something was given: it must not be dropped in silence."""
+    if given:
+        raise ConfigError(why)

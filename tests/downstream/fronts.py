@@ -13,7 +13,6 @@ from typing import Any, Literal, TypeAlias
 import anyio
 import httpx2
 from mcp import Client
-from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
@@ -23,6 +22,7 @@ from bridge.downstream.handlers import Handlers
 from bridge.downstream.http import serve_http
 from bridge.downstream.sse import serve_sse
 from bridge.downstream.stdio import _Lines, _write, serve_lines
+from tests.clients import over_sse
 from tests.downstream.offer import Runs, Shelf, everything
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -96,7 +96,7 @@ def wire(
     if isinstance(where, Piped):
         return _piped(where)
 
-    return _http(where, headers) if transport == "http" else sse_client(where, headers)
+    return _http(where, headers) if transport == "http" else over_sse(where, headers)
 
 
 def app(confirm_wait: float = 60) -> AbstractAsyncContextManager[Any]:

@@ -12,7 +12,6 @@ from typing import Any
 import anyio
 import pytest
 from mcp import Client
-from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp_types import ElicitResult
 
@@ -22,6 +21,7 @@ from bridge.upstream.command import Command
 from bridge.upstream.connection import Connection
 from bridge.upstream.protocol import SERVER_INFO_KEY, Era
 from bridge.upstream.target import Endpoint, Target
+from tests.clients import over_sse
 from tests.processes import started, unused_port
 from tests.servers.odd_wire import ECHO, FIDELITY, read_journal
 from tests.waiting import eventually
@@ -85,7 +85,7 @@ async def stock_client(
             )
             where: Any = stdio_client(server)
         else:
-            where = target.url if front == "http" else sse_client(target.url)
+            where = target.url if front == "http" else over_sse(target.url)
 
         mode = "legacy" if era == "legacy" else "auto"
         asked = None if answer is None else person

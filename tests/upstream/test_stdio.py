@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import psutil
 import pytest
 
@@ -294,6 +295,25 @@ async def test_nothing_survives_the_sudden_end_of_its_owner(
         assert len(family) >= 3
         os.kill(running.pid, ending)
         await eventually(lambda: not any(is_alive(pid) for pid in family))
+
+
+async def test_start_that_is_cancelled_leaves_nothing(odd_server: Odd) -> None:
+    me = psutil.Process()
+    before = me.num_fds()
+
+    async def start() -> None:
+        async with opened(odd_server("noise")):
+            pass
+
+    for steps in range(12):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(start)
+            for _ in range(steps):
+                await anyio.lowlevel.checkpoint()
+
+            tasks.cancel_scope.cancel()
+
+    await eventually(lambda: (me.num_fds(), me.children(recursive=True)) == (before, []))
 
 
 async def test_many_cycles_leave_no_task_descriptor_or_child(odd_server: Odd) -> None:
