@@ -17,7 +17,7 @@ import anyio
 
 from bridge.calls.call import execute
 from bridge.calls.hooks import NO_HOOKS, Hook, Hooks
-from bridge.core.confirmation import Subject
+from bridge.core.confirmation import Subject, ToolConfirmation
 from bridge.core.content import Args, FunctionCall, Result
 from bridge.core.context import Context, ToolContext, local_context
 from bridge.core.declaration import Declaration
@@ -85,6 +85,27 @@ async def forecast(city: str, days: int = 1) -> dict[str, Any]:
     return ANSWER
 
 
+async def noop() -> None:
+    """Do nothing."""
+
+
+def noop_in_a_thread() -> None:
+    """Do nothing, without being async."""
+
+
+def in_a_loop(job: Callable[[], Awaitable[Any]], rounds: int, runs: int) -> float:
+    """CPU time of one job that has to wait, for a thread: the median, in an event loop."""
+
+    async def work() -> float:
+        begun = time.process_time()
+        for _ in range(rounds):
+            await job()
+
+        return (time.process_time() - begun) / rounds * 1e6
+
+    return statistics.median(anyio.run(work) for _ in range(runs))
+
+
 async def full_stack(ctx: Context) -> Mapping[str, Tool]:
     """Combined(Prefixed(Renamed(Confirmed(Filtered(static))))), whose confirmation never asks."""
     stack = (
@@ -134,7 +155,30 @@ def measured(rounds: int, runs: int) -> dict[str, float]:
 
         return microseconds(lambda: execute(calls, tools, ctx, hooks=hooks), rounds, runs)
 
+    never = Rule("noop", False, lambda name, args: False)
+    asks = Rule("noop", True)
+    guarded: Mapping[str, Tool] = {"noop": function_tool(noop).with_rule(never)}
+    confirmed: Mapping[str, Tool] = {"noop": function_tool(noop).with_rule(asks)}
+    threaded: Mapping[str, Tool] = {"noop": function_tool(noop_in_a_thread, name="noop")}
+    nothing = [FunctionCall("c1", "noop", {})]
+    yes = {"c1": ToolConfirmation(confirmed=True)}
+
+    def noop_call(
+        tools: Mapping[str, Tool], decided: Mapping[str, ToolConfirmation]
+    ) -> Callable[[], Awaitable[Any]]:
+        return lambda: execute(nothing, tools, ctx, hooks=three, confirmations=decided)
+
     return {
+        "bare await of a no-op function": microseconds(noop, rounds, runs),
+        "no-op function tool, three hooks, a rule": microseconds(
+            noop_call(guarded, {}), rounds, runs
+        ),
+        "no-op function tool, three hooks, a yes": microseconds(
+            noop_call(confirmed, yes), rounds, runs
+        ),
+        "no-op function in a thread, three hooks": in_a_loop(
+            noop_call(threaded, {}), max(1, rounds // 10), runs
+        ),
         "bare await of the tool": microseconds(lambda: instant.run(bare, ARGS), rounds, runs),
         "empty stack": one("instant", empty),
         "full stack, a rule that never asks": one("bench__now", full),
@@ -151,7 +195,7 @@ def main() -> None:
     found = measured(options.rounds, options.runs)
     floor = found["bare await of the tool"]
     for what, cost in found.items():
-        print(f"{what:<40}{cost:8.2f} µs{cost / floor:8.1f} x")  # noqa: T201
+        print(f"{what:<42}{cost:8.2f} µs{cost / floor:8.1f} x")  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -8,5 +8,5 @@ from tests.bench.calls import measured
 def test_every_kind_of_call_is_measured() -> None:
     found = measured(rounds=20, runs=1)
 
-    assert len(found) == 5
+    assert len(found) == 9
     assert all(cost >= 0 for cost in found.values())
