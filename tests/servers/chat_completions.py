@@ -11,9 +11,9 @@ gives what was asked so far. Each question takes the next step, a JSON object wi
 * `status`, `headers`, and `json` or `text`: an answer as it stands.
 * `chunks`: a stream as it stands, of objects or of lines of text.
 * `pause`: seconds before each chunk.
-* `then`: how it ends. "done" is the way it should; "stop" leaves out the end of a stream; "cut"
-  drops the connection; "hang" says nothing more until the client is gone. Where nothing is
-  streamed, "cut" and "hang" come before the first byte.
+* `then`: how it ends. "done" is the way it should; "stop" leaves out the end of a stream, and "cut"
+  drops its connection; "hang" says nothing more until the client is gone, and, where nothing is
+  streamed, nothing at all.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ import uvicorn
 
 JSON = dict[str, Any]
 MODEL = "scripted-1"
+HEAD = {"id": "chatcmpl-1", "created": 1_764_500_000, "model": MODEL}
+CHUNK = "chat.completion.chunk"
 USAGE = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
 EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8"}
 NO_STEP = {"status": 400, "json": {"error": {"message": "the script has no more steps"}}}
@@ -138,7 +140,7 @@ def whole(step: JSON) -> JSON:
     message |= {"tool_calls": [_call(call) for call in step["calls"]]} if "calls" in step else {}
     choice = {"index": 0, "message": message, "finish_reason": _finish(step)}
     usage = step.get("usage", USAGE)
-    return {"id": "chatcmpl-1", "model": MODEL, "choices": [choice], "usage": usage}
+    return {**HEAD, "object": "chat.completion", "choices": [choice], "usage": usage}
 
 
 def chunked(step: JSON, *, is_whole: bool) -> Iterator[JSON]:
@@ -159,12 +161,12 @@ def chunked(step: JSON, *, is_whole: bool) -> Iterator[JSON]:
 
     if is_whole:
         yield _chunk({}, _finish(step))
-        yield {"id": "chatcmpl-1", "model": MODEL, "choices": [], "usage": step.get("usage", USAGE)}
+        yield {**HEAD, "object": CHUNK, "choices": [], "usage": step.get("usage", USAGE)}
 
 
 def _chunk(delta: JSON, finish: str | None = None) -> JSON:
     choice = {"index": 0, "delta": delta, "finish_reason": finish}
-    return {"id": "chatcmpl-1", "model": MODEL, "choices": [choice], "usage": None}
+    return {**HEAD, "object": CHUNK, "choices": [choice], "usage": None}
 
 
 def _call(call: JSON) -> JSON:
