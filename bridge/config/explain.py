@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from bridge.config.agent import AgentSettings, ModelSettings, OpenAICompatibleSettings
 from bridge.config.fields import BAD, WRONG
 from bridge.config.nodes import ListNode, MappingNode, Node, ScalarNode, kind
 from bridge.config.problems import Problems, shown
@@ -30,15 +31,20 @@ UNEXPLAINED = "this cannot be used. Correct it."
 Location = Sequence[str | int]
 
 _KEY = "[key]"  # how pydantic marks an error of a mapping's key
-_INSIDE: dict[type[BaseModel], tuple[str, type[BaseModel]]] = {
-    Settings: ("serve", ServeSettings),
-    UpstreamSettings: ("tools", ToolRules),
-    ServeSettings: ("http", HttpSettings),
+_INSIDE: dict[type[BaseModel], dict[str, type[BaseModel]]] = {
+    Settings: {"serve": ServeSettings, "agent": AgentSettings},
+    UpstreamSettings: {"tools": ToolRules},
+    ServeSettings: {"http": HttpSettings},
+    AgentSettings: {"model": ModelSettings},
+    ModelSettings: {"openai_compatible": OpenAICompatibleSettings},
 }
 _AROUND: dict[type[BaseModel], tuple[str, type[BaseModel]]] = {
     ToolRules: ("tools", UpstreamSettings),
     HttpSettings: ("http", ServeSettings),
+    ModelSettings: ("model", AgentSettings),
+    OpenAICompatibleSettings: ("openai_compatible", ModelSettings),
 }
+_OF_AGENT: tuple[type[BaseModel], ...] = (AgentSettings, ModelSettings, OpenAICompatibleSettings)
 _FAMILIAR = {
     "args": 'Put the arguments into the command: "command: [program, argument]".',
     "type": 'Write "transport: auto", "http" or "sse" beside a url, and nothing beside a command.',
@@ -150,15 +156,17 @@ def _model(location: Location) -> type[BaseModel]:
             return LocalToolSettings
         case ("serve",):
             return ServeSettings
+        case ("agent", *inner):
+            return _OF_AGENT[len(inner)]
         case _:
             return HttpSettings
 
 
 def _advice(key: str, model: type[BaseModel]) -> str:
     """What to do about an unknown key: where it belongs, what it may be, or what there is."""
-    name, inside = _INSIDE.get(model, ("", model))
-    if name and key in inside.model_fields:
-        return f'Put it under "{name}".'
+    for name, inside in _INSIDE.get(model, {}).items():
+        if key in inside.model_fields:
+            return f'Put it under "{name}".'
 
     name, around = _AROUND.get(model, ("", model))
     if name and key in around.model_fields:

@@ -28,7 +28,7 @@ from bridge.config.nodes import (
 from bridge.config.problems import Place, Problem, Problems, shown
 
 FORMS = ("mcpServers", "servers")
-OWN_KEYS = ("upstreams", "tools", "serve")
+OWN_KEYS = ("upstreams", "tools", "serve", "agent")
 MAX_NAMED = 5
 
 _VARIABLE = re.compile(r"\$\$\{|\$\{(?:(env|input):([^}]*)|([A-Za-z]+|/))\}")

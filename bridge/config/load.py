@@ -119,13 +119,21 @@ def _settings(roots: list[MappingNode], environ: Mapping[str, str], problems: Pr
 
 
 def _with_directories(root: Node) -> Node:
-    """Every upstream with a command gets an absolute working directory."""
-    upstreams = root.entries.get("upstreams") if isinstance(root, MappingNode) else None
-    if not isinstance(root, MappingNode) or not isinstance(upstreams, MappingNode):
+    """Every upstream with a command gets an absolute working directory; the store, its path."""
+    if not isinstance(root, MappingNode):
         return root
 
-    entries = {name: _with_directory(upstream) for name, upstream in upstreams.entries.items()}
-    return replace(root, entries={**root.entries, "upstreams": replace(upstreams, entries=entries)})
+    entries = dict(root.entries)
+    upstreams, agent = entries.get("upstreams"), entries.get("agent")
+    if isinstance(upstreams, MappingNode):
+        named = {name: _with_directory(upstream) for name, upstream in upstreams.entries.items()}
+        entries["upstreams"] = replace(upstreams, entries=named)
+
+    store = agent.entries.get("store") if isinstance(agent, MappingNode) else None
+    if isinstance(agent, MappingNode) and store is not None and not _is_url(store):
+        entries["agent"] = _with_entry(agent, "store", _absolute(store))
+
+    return replace(root, entries=entries)
 
 
 def _with_directory(upstream: Node) -> Node:
@@ -137,10 +145,27 @@ def _with_directory(upstream: Node) -> Node:
     if cwd is None and command is not None:
         cwd = ScalarNode(".", command.place)
 
-    if not isinstance(cwd, ScalarNode) or not isinstance(cwd.value, str) or not cwd.value:
-        return upstream
+    return upstream if cwd is None else _with_entry(upstream, "cwd", _absolute(cwd))
 
-    home = Path.home() if cwd.value == "~" or cwd.value.startswith("~/") else None
-    relative = cwd.value.removeprefix("~").removeprefix("/") if home else cwd.value
-    path = (home or cwd.place.source.base) / relative
-    return replace(upstream, entries={**upstream.entries, "cwd": replace(cwd, value=str(path))})
+
+def _absolute(written: Node) -> Node:
+    """A path from the directory of the file that says so; what is no path stays as it is."""
+    if not isinstance(written, ScalarNode) or not isinstance(written.value, str):
+        return written
+
+    path = written.value
+    if not path:
+        return written
+
+    home = Path.home() if path == "~" or path.startswith("~/") else None
+    relative = path.removeprefix("~").removeprefix("/") if home else path
+    return replace(written, value=str((home or written.place.source.base) / relative))
+
+
+def _is_url(written: Node) -> bool:
+    value = written.value if isinstance(written, ScalarNode) else None
+    return isinstance(value, str) and "://" in value
+
+
+def _with_entry(mapping: MappingNode, key: str, value: Node) -> MappingNode:
+    return replace(mapping, entries={**mapping.entries, key: value})

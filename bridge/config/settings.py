@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationInfo, field_validator
+from pydantic import Field, PrivateAttr, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
+from bridge.config.agent import AgentSettings
+from bridge.config.closed import Closed
 from bridge.config.fields import Duration, Flag, ServerName, Size, UpstreamName, Wait, bad
 from bridge.config.network import (
     AllowedHost,
@@ -32,6 +34,7 @@ from bridge.config.tool_rules import (
     Function,
     Globs,
     LocalConfirm,
+    Media,
     Prefix,
     Rename,
     SomeGlobs,
@@ -43,13 +46,7 @@ INCOMPLETE = "incomplete"
 """The error of what is missing; it stands where the key would be."""
 
 
-class _Settings(BaseModel):
-    """Frozen, closed to unknown keys, and silent about the values it refuses."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
-
-class ToolRules(_Settings):
+class ToolRules(Closed):
     """What of an upstream's tools is offered, and how; all names and globs are its own.
 
     `allow` empty offers every tool; `deny` wins over it. `rename` and `describe` go from own
@@ -64,13 +61,15 @@ class ToolRules(_Settings):
     confirm: ConfirmRule = False
 
 
-class UpstreamSettings(_Settings):
+class UpstreamSettings(Closed):
     """One MCP server: a command that speaks over its standard streams, or a URL.
 
     Exactly one of `command` (an argument list; no shell) and `url` is set. `env`, which reads
     as a mapping of plain texts, is given to the command besides the few variables every child
     gets; `headers` likewise ride on every request to the URL. `prefix` None is "<upstream>__".
     `timeout` bounds a whole call, `connect_timeout` the connecting; `max_message` one message.
+    `media` is what an agent's model gets of pictures and sounds in answers: a description
+    ("text"), them, too ("parts"), or the names under which they are kept ("artifacts").
     """
 
     command: Argv = ()
@@ -81,6 +80,7 @@ class UpstreamSettings(_Settings):
     headers: Headers = Field(default_factory=SecretMapping)
     prefix: Prefix | None = None
     tools: ToolRules = Field(default_factory=ToolRules)
+    media: Media = "text"
     timeout: Duration = 60.0
     connect_timeout: Duration = 10.0
     max_message: Size = 32 * KIB * KIB
@@ -119,7 +119,7 @@ class UpstreamSettings(_Settings):
         return value
 
 
-class LocalToolSettings(_Settings):
+class LocalToolSettings(Closed):
     """A Python function that is a tool: "module:function", perhaps under another name.
 
     `confirm` is True, False or a provider "module:function".
@@ -130,7 +130,7 @@ class LocalToolSettings(_Settings):
     confirm: LocalConfirm = False
 
 
-class HttpSettings(_Settings):
+class HttpSettings(Closed):
     """Where HTTP clients connect. `token`, where set, is the bearer token they must send.
 
     `port` 0 takes any free one. `allowed_hosts` and `allowed_origins` are accepted besides
@@ -150,7 +150,7 @@ class HttpSettings(_Settings):
         return is_loopback(self.host)
 
 
-class ServeSettings(_Settings):
+class ServeSettings(Closed):
     """How bridge presents itself, and how long it waits for upstreams before it answers."""
 
     name: ServerName = "bridge"
@@ -158,12 +158,13 @@ class ServeSettings(_Settings):
     http: HttpSettings = Field(default_factory=HttpSettings)
 
 
-class Settings(_Settings):
+class Settings(Closed):
     """A whole configuration: at least one upstream or local tool."""
 
     upstreams: dict[UpstreamName, UpstreamSettings] = Field(default_factory=dict)
     tools: tuple[LocalToolSettings, ...] = Field(default=(), validate_default=True)
     serve: ServeSettings = Field(default_factory=ServeSettings)
+    agent: AgentSettings = Field(default_factory=AgentSettings)
 
     _notes: tuple[str, ...] = PrivateAttr(default=())
 

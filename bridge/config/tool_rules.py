@@ -1,15 +1,18 @@
-"""What may be said of an upstream's tools: globs, names, descriptions, and who is asked."""
+"""What may be said of an upstream's tools: globs, names, descriptions, media, and who is asked."""
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator
 
 from bridge.config.fields import Text, also, bad, fits, is_flag, wrong
 from bridge.config.problems import shown
+
+MEDIA = ("text", "parts", "artifacts")
 
 _GLOB_SIGNS = re.compile(r"[*?\[]")
 
@@ -43,6 +46,18 @@ def _is_description(text: str) -> str:
         raise bad("the description is empty. Write one, or remove the key to keep the tool's own.")
 
     return text
+
+
+def _is_media(value: Any) -> str:
+    if value in MEDIA:
+        return str(value)
+
+    near = difflib.get_close_matches(value.lower(), MEDIA, 1) if isinstance(value, str) else []
+    raise wrong(
+        f'is no way to pass media on. Did you mean "{near[0]}"?'
+        if near
+        else "is no way to pass media on. Write text, parts or artifacts."
+    )
 
 
 def _are_apart(rename: Any) -> None:
@@ -120,5 +135,6 @@ SomeGlobs = Annotated[Globs, AfterValidator(_is_some)]
 Rename = Annotated[Mapping[_OwnName, ToolName], also(_are_apart)]
 Describe = Mapping[_OwnName, Annotated[Text, AfterValidator(_is_description)]]
 ConfirmRule = Annotated[Confirm, BeforeValidator(_is_confirm)]
+Media = Annotated[Literal["text", "parts", "artifacts"], BeforeValidator(_is_media)]
 LocalConfirm = Annotated[bool | str, BeforeValidator(_is_asked)]
 Function = Annotated[str, BeforeValidator(_is_function)]

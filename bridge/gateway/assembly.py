@@ -75,6 +75,7 @@ def to_upstream(name: str, settings: UpstreamSettings) -> MCPToolset:
     return MCPToolset(
         to_target(settings),
         name=name,
+        media=settings.media,
         timeout=settings.timeout,
         connect_timeout=settings.connect_timeout,
         limits=Limits(message_bytes=settings.max_message),

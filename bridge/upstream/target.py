@@ -62,7 +62,7 @@ def to_target(
     if not target:
         raise ConfigError("a command needs at least the program to run")
 
-    _refuse(None, "headers are for a URL, and this is a command; give it credentials in env")
+    _refuse(headers, "headers are for a URL, and this is a command; give it credentials in env")
     return Command(tuple(target), env or {})
 
 

@@ -199,7 +199,7 @@ def test_a_scoped_agent_is_told_its_task_first(reader: Reader, first: str) -> No
 
 
 @pytest.mark.spec("21.2")
-@pytest.mark.spec("8.4")
+@pytest.mark.spec("8.2")
 def test_a_late_answer_takes_the_place_of_the_pending_one() -> None:
     start = [by_user(text("Work")), by_agent(asked(call("long", "work")))]
     pending = by_agent(content(lro("pending")))

@@ -249,7 +249,6 @@ async def test_a_gated_stream_that_is_approved_streams() -> None:
     assert ["Function watch returned: seen"] in said
 
 
-@pytest.mark.spec("9.5")
 async def test_a_completed_task_ends_the_conversation() -> None:
     phone = Phone(Probe("task_completed"))
     async with phone.call_up() as session:

@@ -138,7 +138,6 @@ async def test_who_decides_whether_to_ask_decides_by_the_arguments() -> None:
     assert len(events[2].function_calls()) == 1
 
 
-@pytest.mark.spec("2.10")
 @pytest.mark.spec("system-26")
 async def test_arguments_that_do_not_fit_are_an_error_and_no_question() -> None:
     talk = talk_about(Purse(), call("one", "pay", amount="much"))

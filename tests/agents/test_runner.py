@@ -229,7 +229,6 @@ async def test_a_plugin_sees_pieces_too_and_its_failure_ends_the_run_unstored() 
     assert briefs((await talk.session()).events) == [["Hi"]]
 
 
-@pytest.mark.spec("6.10")
 async def test_every_plugin_sees_the_end_of_a_run_however_it_ends() -> None:
     ended: list[str] = []
 

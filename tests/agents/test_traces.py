@@ -119,6 +119,7 @@ async def ask(talk: Talk) -> tuple[Event, Event, Event]:
 
 
 @pytest.mark.spec("19.2")
+@pytest.mark.spec("2.10")
 async def test_weather_with_confirmation(services: dict[str, Any]) -> None:
     weather = Weather()
     agent, model = agent_of(weather, CALL, "Sunny in Tokyo.", require_confirmation=True)

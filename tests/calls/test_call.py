@@ -373,6 +373,9 @@ async def test_for_a_missing_tool_only_the_error_hooks_are_asked() -> None:
 # Packing and calling go together
 
 
+@pytest.mark.spec("3.4")
+@pytest.mark.spec("3.5")
+@pytest.mark.spec("system-12")
 async def test_a_tool_without_a_declaration_is_callable_invisible_and_keeps_its_name() -> None:
     class Hidden(CustomTool):
         def declaration(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bridge.config.agent import AgentSettings, ModelSettings, OpenAICompatibleSettings
 from bridge.config.explain import UNEXPLAINED
 from bridge.config.load import from_mapping
 from bridge.config.settings import (
@@ -38,7 +39,7 @@ VALUES = st.recursive(
 )
 
 
-def some_of(model: Any, **parts: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+def some_of(model: Any, /, **parts: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
     """Mappings of a model's keys, each with what fits or with anything."""
     keys = {key: parts.get(key, VALUES) | VALUES for key in (*model.model_fields, "unknown")}
     return st.fixed_dictionaries({}, optional=keys)
@@ -54,11 +55,17 @@ URLS = st.sampled_from([f"https://me:{CANARY}@x/", f"ftp://x/{CANARY}", f"https:
 RULES = some_of(ToolRules)
 UPSTREAM = some_of(UpstreamSettings, env=SECRETS, headers=SECRETS, url=URLS, tools=RULES)
 HTTP = some_of(HttpSettings, token=st.sampled_from([CANARY, f"{CANARY} x", "${BROKEN}"]))
+KEYS = st.sampled_from([CANARY, f"{CANARY} x", "${BROKEN}"])
+STORES = st.sampled_from([f"postgresql://me:{CANARY}@x/db", f"x://{CANARY}", "a.db", "${CANARY}"])
+MODEL = some_of(
+    ModelSettings, openai_compatible=some_of(OpenAICompatibleSettings, base_url=URLS, api_key=KEYS)
+)
 SETTINGS = some_of(
     Settings,
     upstreams=st.dictionaries(st.sampled_from(["a", "b", "c d"]), UPSTREAM, max_size=2),
     tools=st.lists(some_of(LocalToolSettings), max_size=2),
     serve=some_of(ServeSettings, http=HTTP),
+    agent=some_of(AgentSettings, model=MODEL, store=STORES),
 )
 SERVERS = st.dictionaries(
     st.sampled_from(["a", "b c", "local"]),
@@ -96,7 +103,13 @@ def test_whatever_is_written_is_read_or_refused_in_our_words_without_a_secret(
             assert UNEXPLAINED not in line
     else:
         hidden = settings.model_dump(
-            include={"upstreams": {"__all__": {"env", "headers"}}, "serve": True}
+            include={
+                "upstreams": {"__all__": {"env", "headers"}},
+                "serve": True,
+                "agent": {"model": {"openai_compatible": {"api_key"}}},
+            }
         )
+        store = settings.agent.store
+        assert isinstance(store, Path) or CANARY not in repr(store)
         assert CANARY not in repr(hidden)
         assert CANARY not in str(settings.notes)

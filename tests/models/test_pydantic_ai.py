@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 import anyio.lowlevel
@@ -100,6 +101,22 @@ async def test_instruction_tools_and_settings_reach_the_model() -> None:
     ]
 
 
+async def test_settings_go_with_a_streamed_request_too() -> None:
+    heard: list[AgentInfo] = []
+
+    async def say(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+        heard.append(info)
+        yield "Hello"
+
+    model = PydanticAIModel(
+        FunctionModel(stream_function=say), settings=ModelSettings(temperature=0.5)
+    )
+    *_, found = [answer async for answer in model.generate(LLMRequest(), stream=True)]
+
+    assert found.content == Content("model", (Part(text="Hello"),))
+    assert [info.model_settings for info in heard] == [{"temperature": 0.5}]
+
+
 async def test_media_go_with_the_answer_they_belong_to() -> None:
     provider = Provider()
     call = Part(function_call=FunctionCall("a", "radar", {"city": "Tokyo"}))
@@ -169,7 +186,7 @@ async def test_what_the_provider_signed_goes_back_untouched() -> None:
     assert (response.provider_name, response.provider_url) == ("acme", "https://acme.example")
 
 
-@pytest.mark.parametrize("signature", [None, b"\xff", b"[1]", b'{"extra_content":{}}'])
+@pytest.mark.parametrize("signature", [None, b"\xff", b"[1]", b'{"id":"x"}'])
 async def test_what_another_adapter_signed_is_not_sent(signature: bytes | None) -> None:
     provider = Provider()
     thought = Part(text="Hm.", thought=True, thought_signature=signature)
@@ -190,6 +207,7 @@ async def test_what_is_not_json_is_not_kept() -> None:
 
 async def test_usage_and_the_reason_for_the_end_are_kept() -> None:
     usage = RequestUsage(input_tokens=3, output_tokens=2, details={"cached": 1})
+    usage.cost = Decimal("0.010")
     provider = Provider(about={"usage": usage, "finish_reason": "length"})
 
     found = await answer(provider.model())
@@ -199,6 +217,7 @@ async def test_usage_and_the_reason_for_the_end_are_kept() -> None:
         "input_tokens": 3,
         "output_tokens": 2,
         "details": {"cached": 1},
+        "cost": "0.010",
     }
 
 

@@ -205,6 +205,7 @@ def breaks(value: int) -> int:
     raise KeyError("a bug")
 
 
+@pytest.mark.spec("2.7")
 async def test_a_validator_that_breaks_is_an_error_that_keeps_its_cause() -> None:
     def f(n: Annotated[int, AfterValidator(breaks)]) -> None: ...
 
@@ -237,6 +238,7 @@ async def eat(args: dict[str, Any]) -> None:
     """Eat what the schema allows."""
 
 
+@pytest.mark.spec("2.4")
 async def test_an_explicit_schema_is_shown_as_it_is_and_checked() -> None:
     assert eat.declaration().parameters_json_schema == FRUIT  # 2.4
     assert await call(eat, {"fruit": "mandarin"}) is None
@@ -247,6 +249,7 @@ async def test_an_explicit_schema_is_shown_as_it_is_and_checked() -> None:
             await call(eat, args)
 
 
+@pytest.mark.spec("system-8")
 async def test_a_schema_that_disagrees_with_the_type_leaves_nothing_that_fits() -> None:
     schema = {"type": "object", "properties": {"x": {"type": "string"}}}
 

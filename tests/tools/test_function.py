@@ -62,6 +62,7 @@ CITY_SCHEMA = {
 }
 
 
+@pytest.mark.spec("2.1")
 async def test_keyword_parameters_form_the_arguments() -> None:
     @function_tool
     async def sum_up(a: int, b: int = 5) -> dict[str, int]:
@@ -160,6 +161,7 @@ async def test_a_typed_dict_parameter_takes_the_arguments_whole() -> None:
         await call(look_up, {"city": "Tokyo", "town": 1})
 
 
+@pytest.mark.spec("2.1")
 async def test_a_mapping_parameter_takes_any_names() -> None:
     def total(numbers: Mapping[str, int]) -> dict[str, int]:
         return {"sum": sum(numbers.values())}
@@ -205,6 +207,7 @@ class Nothing:
     pass
 
 
+@pytest.mark.spec("system-7")
 async def test_an_empty_struct_is_an_argument_type_too() -> None:
     tool = function_tool(lambda args: {"got": args == Nothing()}, name="f", args_type=Nothing)
     assert await call(tool, {}) == {"got": True}
@@ -219,6 +222,8 @@ async def test_args_type_stands_in_for_an_annotation() -> None:
     assert await call(tool, {"city": "Tokyo"}) == {"city": "Tokyo"}
 
 
+@pytest.mark.spec("2.5")
+@pytest.mark.spec("system-7")
 @pytest.mark.parametrize(
     "args_type",
     [str, int, bool, list, list[CityModel], dict[int, str], RootModel[list[int]], int | None],
@@ -333,6 +338,7 @@ def test_it_is_a_function_tool_and_a_request_processor() -> None:
     assert isinstance(tool, RequestProcessor)
 
 
+@pytest.mark.spec("2.9")
 async def test_packing_enters_it_twice() -> None:
     request, first, second = LLMRequest(), function_tool(model_city), function_tool(data_city)
 
@@ -346,6 +352,8 @@ async def test_packing_enters_it_twice() -> None:
     assert entry.function_declarations == [first.declaration(), second.declaration()]
 
 
+@pytest.mark.spec("2.13")
+@pytest.mark.spec("system-8")
 def test_only_the_declaration_tells_that_it_runs_long() -> None:
     tool = function_tool(model_city, description="Look up.", is_long_running=True)
     silent = function_tool(model_city, description="", is_long_running=True)
@@ -394,6 +402,7 @@ async def test_names_and_descriptions_of_fields_are_those_of_the_json() -> None:
         await call(f, {"who": {"userId": "7"}, "size": 2})
 
 
+@pytest.mark.spec("2.7")
 async def test_a_handlers_exception_is_its_plain_message() -> None:
     @function_tool
     async def pay() -> None:
@@ -556,6 +565,7 @@ async def test_a_provider_sees_a_struct_as_a_dict_with_json_names() -> None:
     assert seen == [{"userId": 7}]
 
 
+@pytest.mark.spec("7.12")
 async def test_a_conditional_provider_decides_call_by_call() -> None:
     pay = guarded_pay(lambda name, args: args["amount"] < 5, [])
 

@@ -116,6 +116,8 @@ async def test_without_a_provider_the_flag_decides() -> None:
     assert not await asked(Rule("pay", require=False))
 
 
+@pytest.mark.spec("1.3")
+@pytest.mark.spec("system-26")
 async def test_a_provider_wins_over_the_flag_both_ways() -> None:
     async def large(name: str, args: dict[str, Any]) -> bool:
         return name == "pay" and args["amount"] > 50

@@ -51,6 +51,8 @@ class Report(TypedDict):
 NOON = datetime.datetime(2026, 7, 28, 12, tzinfo=datetime.UTC)
 
 
+@pytest.mark.spec("2.2")
+@pytest.mark.spec("system-10")
 @pytest.mark.parametrize(
     ("output", "returns", "answer"),
     [
@@ -95,6 +97,8 @@ async def test_the_answer_shares_nothing_with_what_the_function_keeps() -> None:
     assert kept == {"list": [1]}
 
 
+@pytest.mark.spec("2.14")
+@pytest.mark.spec("system-10")
 @pytest.mark.parametrize(
     ("output", "returns", "schema", "said"),
     [
@@ -147,6 +151,7 @@ async def test_a_result_that_is_not_json_is_an_error_that_keeps_its_cause() -> N
     assert caught.value.__cause__ is not None
 
 
+@pytest.mark.spec("2.4")
 def test_the_declared_output_schema_is_that_of_the_annotation() -> None:
     assert response_schema(str) == {"type": "string"}
     assert response_schema(Any) == {}  # 2.4

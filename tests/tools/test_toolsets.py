@@ -126,6 +126,7 @@ def test_nothing_to_wrap_or_to_filter_by_fails_at_once() -> None:
 # Confirmed
 
 
+@pytest.mark.spec("system-27")
 async def test_confirmation_wraps_what_runs_here_and_nothing_else() -> None:
     native, identity, custom = NativeTool("search"), PlainTool("note"), CustomTool("pay")
     toolset = StaticToolset([native, identity, custom, read_page]).confirmed()
@@ -143,6 +144,7 @@ async def test_confirmation_wraps_what_runs_here_and_nothing_else() -> None:
     assert (await call(toolset, "search")).response != {"ok": True}
 
 
+@pytest.mark.spec("1.3")
 @pytest.mark.parametrize(
     ("confirm", "answer", "became"),
     [
