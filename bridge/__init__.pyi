@@ -30,10 +30,22 @@ from bridge.models.openai_compatible import OpenAICompatible as OpenAICompatible
 from bridge.models.pydantic_ai import PydanticAIModel as PydanticAIModel
 from bridge.models.scripted import ScriptedModel as ScriptedModel
 from bridge.stores.database import open_database as open_database
+from bridge.stores.files import FileArtifactService as FileArtifactService
+from bridge.stores.fulltext import SqliteMemoryService as SqliteMemoryService
+from bridge.stores.memory import InMemoryApprovalStore as InMemoryApprovalStore
+from bridge.stores.memory import InMemoryArtifactService as InMemoryArtifactService
+from bridge.stores.memory import InMemorySessionService as InMemorySessionService
 from bridge.stores.sql import SqlSessionService as SqlSessionService
 from bridge.stores.sql_approvals import SqlApprovalStore as SqlApprovalStore
+from bridge.tools.artifacts import load_artifacts as load_artifacts
+from bridge.tools.examples import Example as Example
+from bridge.tools.examples import ExampleTool as ExampleTool
 from bridge.tools.function import function_tool as function_tool
 from bridge.tools.loops import exit_loop as exit_loop
+from bridge.tools.memory import load_memory as load_memory
+from bridge.tools.memory import preload_memory as preload_memory
+from bridge.tools.native import NativeTool as NativeTool
+from bridge.tools.native import google_search as google_search
 from bridge.tools.streaming import streaming_tool as streaming_tool
 from bridge.upstream.connection import Connection as Connection
 from bridge.upstream.toolset import MCPToolset as MCPToolset
@@ -48,14 +60,21 @@ __all__ = [
     "Context",
     "Declaration",
     "Event",
+    "Example",
+    "ExampleTool",
+    "FileArtifactService",
     "FunctionCall",
     "Hook",
     "Hooks",
+    "InMemoryApprovalStore",
+    "InMemoryArtifactService",
+    "InMemorySessionService",
     "LLMRequest",
     "LlmAgent",
     "LoopAgent",
     "MCPToolset",
     "Model",
+    "NativeTool",
     "OpenAICompatible",
     "Outcome",
     "Part",
@@ -67,16 +86,21 @@ __all__ = [
     "ScriptedModel",
     "SqlApprovalStore",
     "SqlSessionService",
+    "SqliteMemoryService",
     "ToolConfirmation",
     "ToolContext",
     "decision",
     "execute",
     "exit_loop",
     "function_tool",
+    "google_search",
+    "load_artifacts",
+    "load_memory",
     "local_context",
     "open_database",
     "open_toolset",
     "pack_tool",
+    "preload_memory",
     "questions_in",
     "streaming_tool",
 ]
