@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,14 +10,17 @@ import pytest
 from bridge.agents.flow import is_only_thoughts
 from bridge.agents.llm_agent import Agent
 from bridge.agents.plugin import Plugin
+from bridge.agents.questions import original_call
 from bridge.core.content import Part, Result
 from bridge.core.context import Context, ToolContext
 from bridge.core.event import Event
 from bridge.core.session import Session
+from bridge.core.stores import Decision
 from bridge.errors import StoreError
 from bridge.models.scripted import ScriptedModel
 from bridge.stores.memory import InMemoryArtifactService, InMemorySessionService
-from tests.agents.talk import Talk, briefs, call, content
+from bridge.tools.function import function_tool
+from tests.agents.talk import Talk, asked, brief, briefs, call, content, reply
 from tests.agents.tools import Probe
 
 THOUGHT = Part(text="Hm.", thought=True)
@@ -115,3 +119,30 @@ async def test_what_is_written_without_an_event_is_read_in_its_run_and_then_gone
 
     await talk.say()
     assert seen == [1, None]
+
+
+@pytest.mark.spec("7.7")
+async def test_a_call_that_was_decided_elsewhere_does_not_run_for_another_of_its_questions() -> (
+    None
+):
+    paid: list[int] = []
+
+    async def pay(amount: int) -> None:
+        """Pay."""
+        paid.append(amount)
+
+    model = ScriptedModel([call("one", "pay", amount=1), "Done."])
+    talk = Talk(Agent("payer", model, tools=[function_tool(pay, require_confirmation=True)]))
+    await talk.say("Pay.")
+    (question,) = await talk.questions()
+    session, ledger = await talk.session(), talk.runner.approvals
+    double = Event(author="payer", content=asked(replace(question, id="double")))
+    await talk.runner.sessions.append_event(session, double)
+    elsewhere = Decision(confirmation_id=question.id, confirmed=True, call=original_call(question))
+    assert await ledger.spend(session.key, elsewhere)
+    await ledger.record(session.key, question.id, {"paid": "elsewhere"})
+
+    events = await talk.say(reply("double"))
+
+    assert brief(events[0]) == [("answer", "one", "pay", {"paid": "elsewhere"})]
+    assert paid == []
