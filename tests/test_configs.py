@@ -17,6 +17,7 @@ from tests.conftest import Everything
 CONFIGS = Path(__file__).resolve().parent.parent / "configs"
 TOOLS = ["buy_report", "forecast", "get_weather", "radar", "storm_alert"]
 OFFERED = {
+    "agent.yaml": [f"weather__{name}" for name in TOOLS],
     "demo.yaml": [f"weather__{name}" for name in TOOLS],
     "minimal.yaml": [f"weather__{name}" for name in TOOLS],
     "gateway.yaml": ["buy_report", "forecast", "now", "radar"],
@@ -47,6 +48,7 @@ async def test_a_configuration_offers_what_it_promises(file: str) -> None:
 @pytest.mark.parametrize(
     ("file", "tool", "asks"),
     [
+        ("agent.yaml", "weather__buy_report", True),
         ("demo.yaml", "weather__buy_report", True),
         ("minimal.yaml", "weather__buy_report", False),
         ("gateway.yaml", "buy_report", True),

@@ -86,6 +86,54 @@ def call(
 
 
 @app.command()
+def chat(
+    config: MaybeConfig = None,
+    session: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Which conversation; begun if there is none."),
+    ] = None,
+    new: Annotated[bool, typer.Option("--new", help="Begin a conversation.")] = False,
+    listing: Annotated[bool, typer.Option("--list", help="List the conversations.")] = False,
+    message: Annotated[
+        str | None,
+        typer.Option("--message", "-m", metavar="TEXT", help="Say this alone; - reads it."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print events as JSON lines, for machines.")
+    ] = False,
+    demo: Demo = False,
+) -> int | None:
+    """Talk to an agent that has the configured tools.
+
+    The agent is what the file says under [bold]agent[/bold]: name, instruction, model, store.
+    Without a model the answers are scripted: the demo's whole loop, offline.
+
+    What the agent says goes to standard output. Its calls, their results and
+    errors and the questions to you go to standard error, without a terminal.
+
+    A call that needs approval is shown with its upstream, its tool and the very
+    arguments that would be sent. [bold]y[/bold] runs it, [bold]N[/bold] or Enter refuses it,
+    [bold]e[/bold] edits the arguments first; on one line: [bold]e {"city": "Lima"}[/bold]
+
+    Ctrl-C ends a turn; a second one, or Ctrl-D, leaves. Questions to you are kept:
+    [bold]--session[/bold] goes on with them later, also after the process has ended.
+    An empty line asks again, or goes on with a turn that was cut off.
+
+    Without a terminal each line is a message, or the answer to a question.
+    [bold]--message[/bold] takes one turn. Exit code 1: it failed, or it waits for a person.
+
+    Examples:
+
+    [bold]bridge chat --demo[/bold]
+
+    [bold]bridge chat configs/agent.yaml --session work[/bold]
+
+    [bold]bridge chat configs/agent.yaml --new -m "What is the weather in Tokyo?"[/bold]
+    """
+    return _command("chat", config, demo, session, new, listing, message, as_json)
+
+
+@app.command()
 def check(
     config: Config,
     live: Annotated[
@@ -101,8 +149,12 @@ def run(argv: list[str]) -> int:
     """Run one command; returns the exit code. What goes wrong is said in a line, never a trace."""
     try:
         result = app(args=argv, standalone_mode=False)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
+    except BrokenPipeError:  # whoever read has read enough, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except BridgeError as exc:
         complain(str(exc))
         return exc.exit_code
