@@ -115,7 +115,7 @@ def chat(
     arguments that would be sent. [bold]y[/bold] runs it, [bold]N[/bold] or Enter refuses it,
     [bold]e[/bold] edits the arguments first; on one line: [bold]e {"city": "Lima"}[/bold]
 
-    Ctrl-C ends a turn; a second one, or Ctrl-D, leaves. Questions to you are kept:
+    Ctrl-C ends a turn; a second one, or Ctrl-D, leaves. Open questions are kept:
     [bold]--session[/bold] goes on with them later, also after the process has ended.
     An empty line asks again, or goes on with a turn that was cut off.
 
