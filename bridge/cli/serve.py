@@ -7,19 +7,18 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import partial
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import anyio
 
+from bridge.cli.config_files import chosen
 from bridge.cli.output import note
 from bridge.config.load import load
 from bridge.config.settings import Settings
 from bridge.errors import ConfigError
 from bridge.gateway.serving import TRANSPORTS, serve_settings
 
-DEFAULT = Path("bridge.yaml")
 INTERRUPTED = 128 + signal.SIGINT
 
 
@@ -34,7 +33,7 @@ def run(
     if transport not in TRANSPORTS:
         raise ConfigError(f'--transport: "{transport}" is not one of {", ".join(TRANSPORTS)}')
 
-    settings = load(_paths(config, demo))
+    settings = load(chosen(config, demo, "bridge serve"))
 
     def ready(endpoint: str) -> None:
         note(_welcome(settings, endpoint, transport))
@@ -77,28 +76,6 @@ async def _obey(
         ended_by.append(number)
         note("ending …")
         serving.cancel()
-
-
-def _paths(config: list[Path] | None, demo: bool) -> list[Path]:
-    if demo:
-        return [demo_config(), *(config or ())]
-
-    if config:
-        return config
-
-    if DEFAULT.exists():
-        return [DEFAULT]
-
-    raise ConfigError(
-        f"no configuration: there is no {DEFAULT} here; name a file, or try: bridge serve --demo"
-    )
-
-
-def demo_config() -> Path:
-    """The demo's configuration: packaged, or in the source tree."""
-    package = Path(str(resources.files("bridge")))
-    packaged = package / "demo" / "demo.yaml"
-    return packaged if packaged.exists() else package.parent / "configs" / "demo.yaml"
 
 
 def _welcome(settings: Settings, endpoint: str, transport: str) -> str:
