@@ -199,11 +199,32 @@ def _checked_name(handler: Handler, name: str | None) -> str:
     return found
 
 
-def _rule(name: str, require_confirmation: bool | Provider) -> Rule | None:
+def _rule(name: str, require_confirmation: bool | Provider | None) -> Rule | None:
     if callable(require_confirmation):
+        _check_provider(name, require_confirmation)
         return Rule(name, require=False, provider=require_confirmation)
 
+    if not isinstance(require_confirmation, bool | None):
+        kind = type(require_confirmation).__name__
+        raise ConfigError(
+            f'tool "{name}": require_confirmation is True, False or a function of a tool\'s name '
+            f"and arguments, not a {kind}"
+        )
+
     return Rule(name, require=True) if require_confirmation else None
+
+
+def _check_provider(name: str, provider: Provider) -> None:
+    """Raises ConfigError if the function cannot be called with a tool's name and arguments."""
+    try:
+        inspect.signature(provider).bind(name, {})
+    except TypeError as exc:
+        raise ConfigError(
+            f'tool "{name}": the function that decides about confirmation takes a tool\'s name '
+            f"and arguments: {exc}"
+        ) from exc
+    except ValueError:  # a built-in does not tell its signature
+        return
 
 
 def _in_thread(handler: Handler) -> _Runner:

@@ -103,6 +103,7 @@ CASES = {
         EventActions(skip_summarization=True),
     ),
     "escalate": (EventActions(), EventActions(escalate=True), EventActions(escalate=True)),
+    "escalate stays": (EventActions(escalate=True), EventActions(), EventActions(escalate=True)),
     "transfer": (
         EventActions(transfer_to_agent="agent1"),
         EventActions(transfer_to_agent="agent2"),

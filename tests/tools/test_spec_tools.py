@@ -16,7 +16,7 @@ from bridge.core.context import ToolContext, local_context
 from bridge.core.instructions import append_instructions
 from bridge.core.request import LLMRequest
 from bridge.core.tool import FunctionTool, RequestProcessor, StreamingFunctionTool, pack_tool
-from bridge.errors import BridgeError, ConfirmationRequired, ToolError
+from bridge.errors import ConfigError, ConfirmationRequired, ToolError
 from bridge.tools.artifacts import load_artifacts
 from bridge.tools.examples import ExampleTool
 from bridge.tools.function import function_tool
@@ -185,32 +185,31 @@ async def asks_nothing() -> bool:
         lambda: False,
         lambda name: False,
         lambda name, args, more: False,
-        lambda name, args: None,
-        lambda name, args: 0,
-        lambda name, args: (False, False),
     ],
 )
-async def test_what_is_no_provider_lets_no_call_run_unasked(provider: Any) -> None:
+def test_what_cannot_be_a_provider_is_refused_when_the_tool_is_made(provider: Any) -> None:
+    async def stream() -> AsyncIterator[str]:
+        yield "never"
+
+    with pytest.raises(ConfigError, match=r'tool "work": .*confirmation'):
+        function_tool(lambda: None, name="work", require_confirmation=provider)
+
+    with pytest.raises(ConfigError, match=r'tool "stream": .*confirmation'):
+        streaming_tool(stream, require_confirmation=provider)
+
+
+@pytest.mark.spec("2.6")
+@pytest.mark.parametrize("answer", [None, 0, "", (False, False)])
+async def test_a_provider_that_says_neither_yes_nor_no_lets_no_call_run_unasked(
+    answer: Any,
+) -> None:
     ran: list[str] = []
 
     def work() -> None:
         ran.append("ran")
 
-    async def stream() -> AsyncIterator[str]:
-        ran.append("ran")
-        yield "ran"
-
-    try:
-        tool = function_tool(work, require_confirmation=provider)
-        streaming = streaming_tool(stream, require_confirmation=provider)
-    except BridgeError:
-        return
-
     with pytest.raises(ConfirmationRequired):
-        await tool.run(desk(), {})
-
-    with pytest.raises(ConfirmationRequired):
-        await anext(streaming.run_stream(desk(), {}))
+        await function_tool(work, require_confirmation=lambda name, args: answer).run(desk(), {})
 
     assert ran == []
 
