@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 from importlib import import_module
 
 MISSING = 'the command line needs more: pip install "mcp-agent-bridge[gateway]"'
@@ -20,6 +22,12 @@ def main() -> int:
         return 2
 
     code: int = app.run(sys.argv[1:])
+    if threading.active_count() > 1:
+        # Somebody's code still blocks in a thread, and must not keep the process.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
     return code
 
 

@@ -46,7 +46,7 @@ def serve(
     ] = "http",
     host: Annotated[str | None, typer.Option(help="Wins over serve.http.host.")] = None,
     port: Annotated[
-        int | None, typer.Option(help="Wins over serve.http.port; 0 picks one.")
+        int | None, typer.Option(min=0, max=65535, help="Wins over serve.http.port; 0 picks one.")
     ] = None,
     demo: Demo = False,
 ) -> int | None:

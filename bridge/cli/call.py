@@ -18,7 +18,13 @@ from bridge.config.load import load
 from bridge.core.confirmation import ToolConfirmation
 from bridge.core.content import FunctionCall
 from bridge.core.context import local_context
-from bridge.errors import ConfigError, ConfirmationRejected, ToolNotFound
+from bridge.errors import (
+    ConfigError,
+    ConfirmationRejected,
+    ToolError,
+    ToolNotFound,
+    UpstreamUnavailable,
+)
 from bridge.gateway.assembly import Assembly, assemble
 from bridge.gateway.live import Gateway, running
 
@@ -105,18 +111,20 @@ async def _approved(tool: str, question: ToolConfirmation) -> bool:
     if isinstance(payload, dict) and "arguments" in payload:
         note(json.dumps(payload["arguments"], indent=2, ensure_ascii=True))
 
-    answer = await anyio.to_thread.run_sync(input, visible(f"Run {tool}? [y/N] "))
+    prompt = visible(f"Run {tool}? [y/N] ")
+    answer = await anyio.to_thread.run_sync(input, prompt, abandon_on_cancel=True)
     return answer.strip().lower() in {"y", "yes"}
 
 
-def _not_found(gateway: Gateway, name: str) -> ToolNotFound:
+def _not_found(gateway: Gateway, name: str) -> ToolError:
     offered = sorted(gateway.catalog.tools)
     near = difflib.get_close_matches(name, offered, n=1)
     hint = f'; did you mean "{near[0]}"?' if near else ""
     down = [s for s in gateway.statuses() if s.state != "ready"]
     gone = "".join(f'\nupstream "{s.name}" is not available: {s.reason}' for s in down)
     problems = "".join(f"\n{problem}" for problem in gateway.catalog.problems if not down)
-    return ToolNotFound(f'no tool named "{name}" is offered{hint}{gone}{problems}')
+    kind = UpstreamUnavailable if down else ToolNotFound  # it may be one of those that are down
+    return kind(f'no tool named "{name}" is offered{hint}{gone}{problems}')
 
 
 def print_answer(outcome: Outcome, as_json: bool) -> None:

@@ -28,12 +28,13 @@ def run(config: Sequence[Path], live: bool, as_json: bool) -> int:
         print_json({"ok": False, "problems": list(exc.problems)})
         return exc.exit_code
 
-    statuses = anyio.run(_ask, assembly, as_json) if live else []
+    statuses, problems = anyio.run(_ask, assembly, as_json) if live else ([], [])
     failed = [status for status in statuses if status.state != "ready"]
     if as_json:
         rows = [asdict(status) for status in statuses]
-        print_json({"ok": not failed, "notes": list(settings.notes), "upstreams": rows})
-        return 1 if failed else 0
+        answer = {"ok": not failed and not problems, "notes": list(settings.notes)}
+        print_json({**answer, "upstreams": rows, "problems": problems})
+        return 1 if failed or problems else 0
 
     for line in settings.notes:
         note(line)
@@ -43,20 +44,26 @@ def run(config: Sequence[Path], live: bool, as_json: bool) -> int:
 
     upstreams = counted(len(assembly.upstreams), "upstream")
     if failed:
-        complain(f"{len(failed)} of {upstreams} cannot be used")
+        problems = [*problems, f"{len(failed)} of {upstreams} cannot be used"]
+
+    if problems:
+        complain("\n".join(problems))
         return 1
 
     print(f"ok: {upstreams}, {counted(len(settings.tools), 'local tool')}")
     return 0
 
 
-async def _ask(assembly: Assembly, as_json: bool) -> list[UpstreamStatus]:
+async def _ask(assembly: Assembly, as_json: bool) -> tuple[list[UpstreamStatus], list[str]]:
+    """How each upstream is, and what else keeps tools from being offered."""
     async with running(assembly) as gateway:
         if not as_json and assembly.upstreams:
             note(f"asking {', '.join(assembly.upstreams)} …")
 
         await gateway.settled()
-        return gateway.statuses()
+        statuses = gateway.statuses()
+        gone = tuple(f'"{one.name}"' for one in statuses if one.state != "ready")
+        return statuses, [one for one in gateway.catalog.problems if not one.startswith(gone)]
 
 
 def _print(statuses: list[UpstreamStatus]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from bridge.telemetry import log
 
 
 def complain(message: str) -> None:
@@ -21,6 +24,19 @@ def complain(message: str) -> None:
 def note(message: str) -> None:
     """Say something beside the answer, to stderr."""
     print(visible(message), file=sys.stderr, flush=True)
+
+
+class _ToStderr(logging.Handler):
+    """What bridge logs, a line each, for whoever watches it serve."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        note(f"{record.levelname.lower()}: {record.getMessage()}")
+
+
+def show_log() -> None:
+    """Show bridge's warnings on stderr, each as one safe line."""
+    if not any(isinstance(handler, _ToStderr) for handler in log.handlers):
+        log.addHandler(_ToStderr(logging.WARNING))
 
 
 def print_json(value: Any) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 
 from bridge.cli.config_files import chosen
-from bridge.cli.output import note
+from bridge.cli.output import note, show_log
 from bridge.config.load import load
 from bridge.config.settings import Settings
 from bridge.errors import ConfigError
@@ -33,6 +33,7 @@ def run(
     if transport not in TRANSPORTS:
         raise ConfigError(f'--transport: "{transport}" is not one of {", ".join(TRANSPORTS)}')
 
+    show_log()
     settings = load(chosen(config, demo, "bridge serve"))
 
     def ready(endpoint: str) -> None:

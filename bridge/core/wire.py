@@ -5,33 +5,63 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pydantic_core import PydanticSerializationError, from_json, to_json
+from pydantic_core import from_json, to_json
+
+DEEPEST = 200
 
 
 def loads(data: bytes | bytearray | str) -> Any:
     """Parse JSON without losing anything: integers of any size, lone surrogates too.
 
     Raises:
-        ValueError: Not JSON, not UTF-8, or nested too deeply.
+        ValueError: Not JSON, not UTF-8, or nested more than DEEPEST levels.
     """
     try:
         return from_json(data)
     except ValueError:
         pass
-    # The fast parser refuses lone surrogates and more than about 200 levels; both are JSON.
+
+    # The fast parser refuses lone surrogates, which are JSON, and about 200 levels, which are
+    # more than anybody writes and more than others can read.
     try:
-        return json.loads(data)
+        found = json.loads(data)
     except RecursionError:
         raise ValueError("JSON nested too deeply") from None
 
+    if _is_deep(found):
+        raise ValueError(f"JSON nested more than {DEEPEST} levels")
+
+    return found
+
 
 def dumps(value: Any) -> bytes:
-    """Serialise JSON, compactly, as UTF-8.
+    """Serialise JSON, compactly, as UTF-8 that everybody can read.
 
     Raises:
-        ValueError: The value is not JSON.
+        ValueError: The value is not JSON: a number that is none, half a character, or nested
+            more than about 200 levels.
     """
-    try:
-        return to_json(value)
-    except PydanticSerializationError:
-        return json.dumps(value, separators=(",", ":")).encode()
+    written = to_json(value)
+    if b"NaN" in written or b"Infinity" in written:
+        json.loads(written, parse_constant=_no_number)
+
+    return written
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no number in JSON")
+
+
+def _is_deep(value: Any) -> bool:
+    level: list[Any] = [value]
+    for _ in range(DEEPEST):
+        level = [
+            inner
+            for one in level
+            if isinstance(one, dict | list)
+            for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+        if not level:
+            return False
+
+    return True

@@ -142,6 +142,9 @@ class Handlers:
 
             if asked < MOST_QUESTIONS:
                 granted = await self._confirmations.ask(asker, call, outcome)
+                tools = self._catalog.tools  # what was approved may have changed while we waited
+                if call.name not in tools:
+                    return failure(f'"{call.name}" is offered no more; nothing ran')
 
         return failure(f'"{call.name}" changed each time it was approved; nothing ran')
 

@@ -74,7 +74,7 @@ def _shown(name: str, tool: Tool) -> Definition | None:
 
 def _offered(name: str, tool: Tool, definition: Definition) -> Definition:
     """A server's definition, untouched but for what we renamed or described anew."""
-    shape = {**definition, "name": name}
+    shape = {"inputSchema": {"type": "object"}, **definition, "name": name}
     if tool.description != (definition.get("description") or ""):
         shape["description"] = tool.description
 

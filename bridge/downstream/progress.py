@@ -7,6 +7,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
+from bridge.downstream.unicode import encodable
+
 Send: TypeAlias = Callable[[float, float | None, str | None], Awaitable[None]]
 
 PER_SECOND = 20.0
@@ -41,4 +43,4 @@ class PacedProgress:
 
         self._credit -= 1
         self._last = progress
-        await self._send(progress, total, message)
+        await self._send(progress, total, encodable(message))

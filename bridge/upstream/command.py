@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +27,15 @@ INHERITED = (
 """What a child sees of our environment; everything else, secrets above all, stays with us."""
 
 SHORTEST_SECRET = 6
+
+
+def masked(text: str, secrets: Iterable[str]) -> str:
+    """`text` with each of these values taken out; the longest first, for one may hold another."""
+    for value in sorted(secrets, key=len, reverse=True):
+        if len(value) >= SHORTEST_SECRET:
+            text = text.replace(value, "***")
+
+    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +77,7 @@ class Command:
 
     def without_secrets(self, text: str) -> str:
         """`text` with every configured value that may be a secret taken out."""
-        for value in self.env.values():
-            if len(value) >= SHORTEST_SECRET:
-                text = text.replace(value, "***")
-
-        return text
+        return masked(text, self.env.values())
 
     def __str__(self) -> str:
         return self.without_secrets(" ".join(self.argv))

@@ -185,7 +185,7 @@ class Connection:
         try:
             return await owner.connected()
         except Exception as exc:
-            reason = f"{describe(exc)}{self._words}"
+            reason = self.target.without_secrets(f"{describe(exc)}{self._words}")
             self._failed(owner, reason)
             raise UpstreamUnavailable(f'upstream "{self.name}" is not available: {reason}') from exc
 
@@ -256,20 +256,22 @@ class Connection:
 
             await anyio.sleep(pause)
             pause = min(LONGEST_PAUSE, pause * 2)
+            self._notified(TOOLS_CHANGED, {})  # whatever changed meanwhile went unheard
 
     def _error(self, exc: RpcError | ChannelError, what: str) -> ToolError:
         where = f'upstream "{self.name}"'
+        said = self.target.without_secrets(str(exc))
         if isinstance(exc, RpcError):
-            return UpstreamError(f"{where}: {exc}", exc.error, is_protocol_error=True)
+            return UpstreamError(f"{where}: {said}", exc.error, is_protocol_error=True)
 
         if isinstance(exc, ChannelBusy):
-            return Overloaded(f"{where}: {exc}")
+            return Overloaded(f"{where}: {said}")
 
         refused = isinstance(exc, HttpStatusError) and 400 <= exc.status < 500
         if refused or not exc.sent:
-            return UpstreamUnavailable(f"{where} is not available: {exc}")
+            return UpstreamUnavailable(f"{where} is not available: {said}")
 
-        return OutcomeUnknown(f"{where}: {exc}; outcome unknown: {what} may have run")
+        return OutcomeUnknown(f"{where}: {said}; outcome unknown: {what} may have run")
 
 
 def _did_not_run(exc: RpcError | ChannelError) -> bool:

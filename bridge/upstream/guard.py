@@ -56,8 +56,7 @@ class _Watch:
         deadline = None if seconds is None else time.monotonic() + seconds
         while True:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            waiting = [self._awake, self._life] if self._listening else [self._awake]
-            ready, _, _ = select.select(waiting, [], [], left)
+            ready = self._ready(left)
             if not ready:
                 return "late"
 
@@ -72,6 +71,16 @@ class _Watch:
             if self._life in ready:
                 self._listening = False
                 return "now" if os.read(self._life, 1) else "gone"
+
+    def _ready(self, seconds: float | None) -> list[int]:
+        """The descriptors that have something to say; poll, for select ends at number 1023."""
+        waiting = select.poll()
+        waiting.register(self._awake, select.POLLIN)
+        if self._listening:
+            waiting.register(self._life, select.POLLIN)
+
+        found = waiting.poll(None if seconds is None else seconds * 1000)
+        return [descriptor for descriptor, _ in found]
 
     def _reap(self) -> bool:
         """Collect whoever has ended; true once the child is among them."""

@@ -69,6 +69,41 @@ def usable(definitions: list[Any]) -> tuple[list[dict[str, Any]], list[str]]:
     return list(kept.values()), problems
 
 
+KINDS: dict[str, type | tuple[type, ...]] = {
+    "title": str,
+    "description": str,
+    "inputSchema": dict,
+    "outputSchema": dict,
+    "annotations": dict,
+    "execution": dict,
+    "icons": list,
+    "_meta": dict,
+}
+"""What clients must find under these keys: one that reads a wrong kind refuses the whole list."""
+
+
+def _fault(definition: dict[str, Any]) -> str | None:
+    for key, kind in KINDS.items():
+        if definition.get(key) is not None and not isinstance(definition[key], kind):
+            return f"its {key} is not what it has to be"
+
+    schema = definition.get("inputSchema")
+    if schema is None:
+        return None
+
+    if schema.get("type") != "object":
+        return 'its inputSchema is not of type "object"'
+
+    if not isinstance(schema.get("properties", {}), dict):
+        return "the properties of its inputSchema are not an object"
+
+    required = schema.get("required", [])
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+        return "the required of its inputSchema is not a list of names"
+
+    return None
+
+
 def _problem(definition: Any) -> str:
     """Why this one tool cannot be offered; empty if it can."""
     if not isinstance(definition, dict):
@@ -78,9 +113,8 @@ def _problem(definition: Any) -> str:
     if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME:
         return f"a tool without a usable name is left out: {str(name)[:80]!r}"
 
-    for key in ("inputSchema", "outputSchema"):
-        if not isinstance(definition.get(key, {}), dict):
-            return f"tool {name!r} is left out: its {key} is not an object"
+    if (fault := _fault(definition)) is not None:
+        return f"tool {name!r} is left out: {fault}"
 
     try:
         json_hash(definition)

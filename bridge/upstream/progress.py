@@ -8,6 +8,7 @@ import anyio
 
 from bridge.core.content import Result
 from bridge.core.context import ProgressSink
+from bridge.telemetry import log
 from bridge.upstream.channel import Params
 
 KEPT = 64
@@ -31,7 +32,10 @@ async def with_progress(
     async def tell() -> None:
         async with receive:
             async for params in receive:
-                await _tell(sink, params)
+                try:
+                    await _tell(sink, params)
+                except Exception as exc:  # who listens badly must not lose the answer
+                    log.warning("progress could not be told: %s", exc)
 
     outcome: Result | Exception
     async with anyio.create_task_group() as tasks:

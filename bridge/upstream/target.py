@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from bridge.errors import ConfigError
-from bridge.upstream.command import Command
+from bridge.upstream.command import Command, masked
 
 HttpTransport: TypeAlias = Literal["auto", "http", "sse"]
 
@@ -24,6 +24,16 @@ class Endpoint:
     url: str
     transport: HttpTransport = "auto"
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def without_secrets(self, text: str) -> str:
+        """`text` with every header value and every value of the URL's query taken out."""
+        secrets = [*self.headers.values(), *(value for _, value in parse_qsl(self._query))]
+        secrets += [value.partition(" ")[2] for value in self.headers.values()]
+        return masked(text, [*secrets, self._query])
+
+    @property
+    def _query(self) -> str:
+        return urlsplit(self.url).query
 
     def __str__(self) -> str:
         """The URL without what may be secret in it."""

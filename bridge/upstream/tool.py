@@ -13,7 +13,7 @@ from bridge.core.context import ToolContext
 from bridge.core.declaration import Declaration
 from bridge.core.request import LLMRequest
 from bridge.core.tool import pack_tool
-from bridge.errors import UpstreamError
+from bridge.errors import InvalidArguments, UpstreamError
 from bridge.tools.gate import Rule, check
 from bridge.upstream.channel import Options
 from bridge.upstream.connection import Connection
@@ -99,12 +99,12 @@ class MCPTool:
 
         if raw.get("resultType", COMPLETE) != COMPLETE:
             kind = str(raw["resultType"])[:40]
-            raise UpstreamError(
+            said = (
                 f'upstream "{self.upstream}" answered "{self.own_name}" with {kind!r}, '
-                "which bridge does not pass on yet",
-                {"content": [], "isError": True},
-                is_protocol_error=False,
+                "which bridge does not pass on yet"
             )
+            answer = {"content": [{"type": "text", "text": said}], "isError": True}
+            raise UpstreamError(said, answer, is_protocol_error=False)
 
         if raw.get("isError"):
             raise UpstreamError(error_text(raw), raw, is_protocol_error=False)
@@ -126,7 +126,12 @@ class MCPTool:
             options = replace(options, headers=mirror(self.mirrored, args))
 
         params = {"name": self.own_name, "arguments": args}
-        return await self.connection.request("tools/call", params, options)
+        try:
+            return await self.connection.request("tools/call", params, options)
+        except ValueError as exc:  # nothing was sent
+            raise InvalidArguments(
+                f'the arguments of "{self.own_name}" cannot be sent: {exc}'
+            ) from exc
 
 
 def tools_from(

@@ -15,7 +15,7 @@ from bridge.telemetry import log
 from bridge.tools.gate import Provider
 from bridge.tools.toolsets import Composable, ConfirmedToolset, FilteredToolset, PrefixedToolset
 from bridge.upstream.channel import Limits
-from bridge.upstream.connection import Connection
+from bridge.upstream.connection import Connection, describe
 from bridge.upstream.link import Link
 from bridge.upstream.listing import list_tools, usable
 from bridge.upstream.media import Media
@@ -199,6 +199,7 @@ class _Keeper:
         self._listing = listing
         self._on_change = on_change
         self._outdated = anyio.Event()
+        self._crashes = 0
 
     async def run(self) -> None:
         self._connection.on_tools_changed.append(self._wake)
@@ -215,8 +216,9 @@ class _Keeper:
         try:
             await self._listing.refreshed()
             link = await self._connection.link()
-        except ToolError as exc:
-            self._listing.keep(exc)
+        except Exception as exc:  # whatever is wrong with one upstream is that upstream's alone
+            failure = exc if isinstance(exc, ToolError) else ToolError(describe(exc))
+            self._listing.keep(failure)
             self._on_change()
             await anyio.sleep(max(self._connection.pause, 0.1))
             return
@@ -229,7 +231,10 @@ class _Keeper:
             await anyio.sleep(DEBOUNCE_SECONDS)
         elif anyio.current_time() - started < SETTLED_SECONDS:
             # It came and went at once: a server that crashes must not be started in a hurry.
-            await anyio.sleep(1.0)
+            self._crashes = min(self._crashes + 1, 5)
+            await anyio.sleep(2.0**self._crashes / 2)
+        else:
+            self._crashes = 0
 
     async def _until_outdated(self, link: Link) -> None:
         async with anyio.create_task_group() as tasks:

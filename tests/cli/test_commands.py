@@ -117,6 +117,14 @@ def test_guarded_call_runs_with_yes_given_beforehand(capsys: Said) -> None:
     assert json.loads(capsys.readouterr().out)["receipt"] == "R-0001"
 
 
+def test_interrupt_at_the_question_ends_at_once_and_runs_nothing() -> None:
+    ended, screen = at_a_terminal(["call", DEMO, "weather__buy_report", TOKYO], "\x03")
+
+    assert ended == 130
+    assert "R-0001" not in screen
+    assert "Traceback" not in screen
+
+
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 1), ("", 1)])
 def test_person_at_a_terminal_is_shown_the_arguments_and_decides(answer: str, code: int) -> None:
     ended, screen = at_a_terminal(["call", DEMO, "weather__buy_report", TOKYO], answer)
@@ -130,8 +138,10 @@ def test_person_at_a_terminal_is_shown_the_arguments_and_decides(answer: str, co
 def at_a_terminal(words: list[str], answer: str) -> tuple[int, str]:
     """Run bridge on a terminal of its own and answer its question."""
     ours, theirs = pty.openpty()
+    own_terminal = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    own_terminal += "os.execv(sys.executable, [sys.executable, '-m', 'bridge', *sys.argv[1:]])"
     process = subprocess.Popen(
-        [sys.executable, "-m", "bridge", *words],
+        [sys.executable, "-c", own_terminal, *words],
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
@@ -143,7 +153,7 @@ def at_a_terminal(words: list[str], answer: str) -> tuple[int, str]:
         while b"[y/N]" not in screen:
             screen += os.read(ours, 4096)
 
-        os.write(ours, answer.encode() + b"\n")
+        os.write(ours, answer.encode() if answer == "\x03" else answer.encode() + b"\n")
         while True:
             try:
                 screen += os.read(ours, 4096)
@@ -190,6 +200,30 @@ def test_live_check_shows_what_each_server_answers(
     assert "ODD_TOKEN is not set" in " ".join(said.out.split())
     assert "ready" in said.out
     assert "1 of 2 upstreams" in said.err
+
+
+def test_live_check_fails_where_tools_hide_each_other_or_cannot_be_listed(
+    tmp_path: Path, capsys: Said, odd_server: Any
+) -> None:
+    bare = {"prefix": "", "command": odd_server("plain")}
+    config = write(tmp_path, {"a": bare, "b": bare, "c": {"command": odd_server("same-cursor")}})
+
+    assert run(["check", config, "--live"]) == 1
+
+    said = capsys.readouterr().err
+    assert 'two tools are named "echo"' in said
+    assert "repeats the list cursor" in said
+
+
+def test_port_that_is_none_is_refused(capsys: Said) -> None:
+    assert run(["serve", DEMO, "--port", "99999"]) == 2
+
+
+def test_call_of_an_upstream_that_is_down_is_no_usage_error(tmp_path: Path, capsys: Said) -> None:
+    config = write(tmp_path, {"gone": {"command": ["no-such-program"]}})
+
+    assert run(["call", config, "gone__tool", "{}"]) == 1
+    assert "no-such-program" in capsys.readouterr().err
 
 
 def test_serve_without_a_configuration_names_what_to_do(

@@ -19,14 +19,18 @@ from bridge.errors import (
     ConfigError,
     ConfirmationRequired,
     DuplicateTool,
+    InvalidArguments,
     OutcomeUnknown,
     ToolsetError,
     UpstreamError,
 )
 from bridge.upstream.channel import Limits
+from bridge.upstream.command import Command
+from bridge.upstream.listing import usable
+from bridge.upstream.target import Endpoint
 from bridge.upstream.toolset import MCPToolset
 from tests.conftest import Everything
-from tests.servers.odd_wire import FIDELITY
+from tests.servers.odd_wire import FIDELITY, read_journal
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.embedding
@@ -307,3 +311,49 @@ async def test_answer_that_is_no_result_yet_is_an_error_that_names_it(odd_server
 
     assert isinstance(outcome.error, UpstreamError)
     assert "'task'" in str(outcome.error)
+
+
+async def test_arguments_that_are_no_json_are_refused_and_not_sent(
+    odd_server: Odd, tmp_path: Path
+) -> None:
+    journal = tmp_path / "journal"
+    async with opened(odd_server("plain", "--journal", str(journal))) as toolset:
+        for value in (float("inf"), "\ud800"):
+            outcome = await call(toolset, "echo", text=value)
+            assert isinstance(outcome.error, InvalidArguments)
+
+    assert read_journal(journal, "tools/call") == []
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"title": 5},
+        {"annotations": []},
+        {"_meta": "x"},
+        {"icons": {}},
+        {"inputSchema": {"type": "string"}},
+        {"inputSchema": {}},
+        {"inputSchema": {"type": "object", "properties": []}},
+        {"inputSchema": {"type": "object", "required": "x"}},
+    ],
+)
+def test_definition_that_clients_cannot_read_hides_its_tool_alone(fault: dict[str, Any]) -> None:
+    good = {"name": "good", "inputSchema": {"type": "object"}}
+
+    kept, problems = usable([good, {"name": "bad", **fault}])
+
+    assert kept == [good]
+    assert len(problems) == 1
+    assert "'bad' is left out" in problems[0]
+
+
+def test_nothing_configured_for_an_upstream_is_in_what_is_said_of_it() -> None:
+    endpoint = Endpoint(
+        "https://x.example/mcp?api_key=canary-1", headers={"Authorization": "Bearer canary-2"}
+    )
+    command = Command(("x",), {"A": "canary", "B": "canary-longer"})
+
+    said = endpoint.without_secrets("expired: Bearer canary-2 and canary-2 at ?api_key=canary-1")
+    assert "canary" not in said
+    assert command.without_secrets("bad canary-longer, bad canary") == "bad ***, bad ***"
