@@ -176,3 +176,38 @@ async def test_cancelled_call_is_cancelled_upstream_and_the_next_one_works(
         answer = await client.request("tools/call", call, Options(timeout=60))
 
     assert answer["structuredContent"] == {"text": "next"}
+
+
+@pytest.mark.parametrize("way", ["shrink", "alter"])
+async def test_yes_to_a_tool_that_changed_while_the_person_thought_runs_nothing(
+    tmp_path: Path, odd_server: Odd, way: str
+) -> None:
+    journal = tmp_path / "journal"
+    path = config(tmp_path, odd_server("plain", "--journal", str(journal)), confirm=["echo"])
+    asked: list[str] = []
+
+    async def person(context: Any, params: Any) -> ElicitResult:
+        asked.append(params.message)
+        if len(asked) > 1:
+            return ElicitResult(action="decline")
+
+        await client.call_tool("odd", {"way": way})
+        if way == "alter":  # it says nothing of its change, so something else has to
+            await client.call_tool("odd", {"way": "grow"})
+
+        async def seen() -> bool:
+            listed = {tool.name: tool for tool in (await client.list_tools()).tools}
+            return "echo" not in listed or "stranger" in (listed["echo"].description or "")
+
+        await eventually(seen)
+        return ElicitResult(action="accept", content={"approve": True})
+
+    async with served(path, "http") as target:
+        assert isinstance(target, Endpoint)
+        async with Client(target.url, mode="legacy", elicitation_callback=person) as client:
+            result = await client.call_tool("echo", {"text": "x"})
+
+    assert result.is_error
+    assert len(asked) == (1 if way == "shrink" else 2)
+    ran = [m["params"]["name"] for m in read_journal(journal, "tools/call")]
+    assert "echo" not in ran
