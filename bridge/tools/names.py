@@ -6,6 +6,7 @@ import fnmatch
 import hashlib
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from bridge.errors import ConfigError
 
@@ -49,4 +50,8 @@ def matcher(globs: Iterable[str]) -> Callable[[str], bool]:
         raise ConfigError(f'globs are a list: write ["{globs}"], not "{globs}"')
 
     pattern = re.compile("|".join(map(fnmatch.translate, globs)) or r"(?!)")
-    return lambda name: pattern.match(name) is not None
+    return partial(_matches, pattern)  # a lambda could not be pickled with its toolset
+
+
+def _matches(pattern: re.Pattern[str], name: str) -> bool:
+    return pattern.match(name) is not None

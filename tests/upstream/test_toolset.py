@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -357,3 +358,15 @@ def test_nothing_configured_for_an_upstream_is_in_what_is_said_of_it() -> None:
     said = endpoint.without_secrets("expired: Bearer canary-2 and canary-2 at ?api_key=canary-1")
     assert "canary" not in said
     assert command.without_secrets("bad canary-longer, bad canary") == "bad ***, bad ***"
+
+
+async def test_copy_of_a_live_stack_begins_anew(odd_server: Odd) -> None:
+    async with opened(
+        odd_server("plain"), tool_filter=["e*"], tool_name_prefix="x__", require_confirmation=True
+    ) as toolset:
+        await toolset.tools(CTX)
+        copied = pickle.loads(pickle.dumps(toolset))
+
+    assert copied.status().state == "idle"
+    assert await names(copied) == ["x__echo"]
+    await copied.aclose()
