@@ -14,6 +14,7 @@ from bridge.calls.missing import StandIn, not_found
 from bridge.calls.streams import COLLECTED, Streams
 from bridge.calls.values import alike, copied
 from bridge.core.actions import EventActions
+from bridge.core.caller import Caller
 from bridge.core.confirmation import ToolConfirmation
 from bridge.core.content import Args, FunctionCall, Result
 from bridge.core.context import Context, ProgressSink, ToolContext
@@ -71,25 +72,26 @@ async def execute(
     hooks: Hooks = NO_HOOKS,
     confirmations: Mapping[str, ToolConfirmation] = NONE_ANSWERED,
     on_progress: ProgressSink | None = None,
+    caller: Caller | None = None,
     runner: Runner = side_by_side,
     streams: Streams = COLLECTED,
 ) -> list[Outcome]:
     """Run the calls and return their outcomes, in the order in which they were asked.
 
     Each call has a context and actions of its own; `confirmations` holds people's decisions by
-    call id. Whatever goes wrong in a call is that call's outcome and touches no other. Only
-    cancellation, and what is no Exception, passes. `runner` runs the jobs of two or more calls,
-    `streams` the tools that answer in pieces.
+    call id; `caller` is the MCP client that waits, if it is one. Whatever goes wrong in a call is
+    that call's outcome and touches no other. Only cancellation, and what is no Exception, passes.
+    `runner` runs the jobs of two or more calls, `streams` the tools that answer in pieces.
     """
     if len(calls) == 1:
         call = calls[0]
-        desk = ToolContext(ctx, call.id, None, confirmations.get(call.id), on_progress)
+        desk = ToolContext(ctx, call.id, None, confirmations.get(call.id), on_progress, caller)
         return [await _answer(call, tools, desk, hooks, streams)]
 
     outcomes: list[Outcome | None] = [None] * len(calls)
 
     def job(index: int, call: FunctionCall) -> Job:
-        desk = ToolContext(ctx, call.id, None, confirmations.get(call.id), on_progress)
+        desk = ToolContext(ctx, call.id, None, confirmations.get(call.id), on_progress, caller)
 
         async def run() -> None:
             outcomes[index] = await _answer(call, tools, desk, hooks, streams)

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bridge.core.actions import EventActions, prepared
+from bridge.core.caller import Caller
 from bridge.core.capability import refusal
 from bridge.core.confirmation import ToolConfirmation
 from bridge.core.content import Result
@@ -93,7 +94,7 @@ class ToolContext(Calling, _Narrow):
     is replaced by a fresh one, when somebody asks for it.
     """
 
-    __slots__ = ("on_progress", "upstream_answer")
+    __slots__ = ("caller", "on_progress", "upstream_answer")
     _kind = "tool"
     _actions: EventActions
 
@@ -104,6 +105,7 @@ class ToolContext(Calling, _Narrow):
         actions: EventActions | None = None,
         tool_confirmation: ToolConfirmation | None = None,
         on_progress: ProgressSink | None = None,
+        caller: Caller | None = None,
     ) -> None:
         # Written out, for it is made once a call.
         if isinstance(invocation, InvocationContext):
@@ -120,6 +122,8 @@ class ToolContext(Calling, _Narrow):
         self._tool_confirmation = tool_confirmation
         self._tracks_artifacts = True
         self.on_progress = on_progress
+        # The MCP client that waits for this call, if it is one that does.
+        self.caller = caller
         # (response, raw): what an MCP server answered, beside what was made of it. The raw
         # answer goes out in the end only if that very response is still the call's answer.
         self.upstream_answer: tuple[Result, Result] | None = None

@@ -11,7 +11,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+from bridge.core.caller import Caller
 from bridge.core.content import Result
+from bridge.core.rpc import RpcError
+
+__all__ = [
+    "NO_OPTIONS",
+    "Channel",
+    "ChannelBusy",
+    "ChannelError",
+    "HttpStatusError",
+    "Limits",
+    "Notify",
+    "Options",
+    "Params",
+    "RequestTimeout",
+    "RpcError",
+    "SessionGone",
+]
 
 Params: TypeAlias = dict[str, Any]
 Notify: TypeAlias = Callable[[str, Params], None]
@@ -35,29 +52,17 @@ class Options:
 
     `timeout` bounds the whole request in seconds; progress does not extend it. `on_progress`
     takes the params of each `notifications/progress` of this request, in order, and must not
-    block. `headers` ride on the request where the transport has headers.
+    block. `headers` ride on the request where the transport has headers. `caller` is who a
+    server may ask, and tell things, while it works on this request.
     """
 
     timeout: float | None = None
     on_progress: Callable[[Params], None] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    caller: Caller | None = None
 
 
 NO_OPTIONS = Options()
-
-
-class RpcError(Exception):
-    """The server answered a request with a JSON-RPC error; `error` is that object, untouched."""
-
-    def __init__(self, error: dict[str, Any]) -> None:
-        super().__init__(str(error.get("message", "")))
-        self.error = error
-
-    @property
-    def code(self) -> int:
-        """The JSON-RPC error code; 0 where the server sent none."""
-        code = self.error.get("code")
-        return code if isinstance(code, int) else 0
 
 
 class ChannelError(Exception):
