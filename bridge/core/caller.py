@@ -25,6 +25,15 @@ class Caller(Protocol):
         ...
 
     @property
+    def modern(self) -> bool:
+        """Whether it speaks the modern era: it may be given a server's `input_required` as it is.
+
+        A modern client has no session, so two calls of one key may be two people's: while one of
+        them can be asked, it needs an upstream session to itself.
+        """
+        ...
+
+    @property
     def capabilities(self) -> Mapping[str, Any]:
         """What the client declared (MCP, ClientCapabilities), as it wrote it."""
         ...

@@ -1,38 +1,65 @@
-"""Who makes a request, and how a person behind that client can be asked."""
+"""Who makes a request, as far as that one request shows it: the `Caller` of whatever it starts."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from bridge.core.content import Result
+from bridge.core.rpc import METHOD_NOT_FOUND, rpc_error
+from bridge.downstream.client import LOCAL, Post, may_be_asked, nothing
 
-LOCAL = "local"
-"""The principal of every client that is not authenticated."""
+__all__ = ["LOCAL", "PRINCIPAL", "Ask", "Asker"]
 
 PRINCIPAL = "bridge.principal"
 """Where an HTTP front writes in a request's scope who is asking."""
 
-AskPerson: TypeAlias = Callable[[dict[str, Any]], Awaitable[Result]]
-"""Takes the params of one `elicitation/create` and returns the client's answer to it.
+Ask: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[Result]]
+"""Takes a request to a client, method and params, and returns the client's result.
 
 Raises:
-    ConfirmationRequired: No answer came; the text says why.
+    RpcError: The client refused, or did not answer.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Asker:
-    """One client, as far as one of its requests shows it.
+    """One request's client; a `core.caller.Caller`.
 
     `session` names the conversation where the transport has one; it is empty over stateless
-    HTTP. `has_form` is whether a modern client declared form elicitation with this request;
-    `ask` is how a legacy client is asked, None where it cannot be.
+    HTTP. `asks` is how the client is asked while its request waits, None where it cannot be.
+    `post` reaches it on the request's own stream, None where nothing but the answer does.
     """
 
     principal: str = LOCAL
     session: str = ""
     modern: bool = True
-    has_form: bool = False
-    ask: AskPerson | None = None
+    capabilities: Mapping[str, Any] = field(default_factory=nothing)
+    log_level: str | None = None
+    meta: Mapping[str, Any] = field(default_factory=nothing)
+    brought: Mapping[str, Any] = field(default_factory=nothing)
+    asks: Ask | None = None
+    post: Post | None = None
+
+    @property
+    def key(self) -> str:
+        """The principal and its session, which together name a client."""
+        return f"{self.principal}\n{self.session}"
+
+    @property
+    def has_form(self) -> bool:
+        """Whether the client declared that it can show a person a form."""
+        return may_be_asked(self.capabilities, "elicitation/create", {})
+
+    async def ask(self, method: str, params: dict[str, Any]) -> Result:
+        """Put a server's request to the client; see `Caller.ask`."""
+        if self.asks is None or not may_be_asked(self.capabilities, method, params):
+            raise rpc_error(METHOD_NOT_FOUND, f"the client behind this call does not take {method}")
+
+        return await self.asks(method, params)
+
+    def tell(self, method: str, params: dict[str, Any]) -> None:
+        """Pass a notification on to the client; see `Caller.tell`."""
+        if self.post is not None:
+            self.post({"jsonrpc": "2.0", "method": method, "params": params})

@@ -17,6 +17,7 @@ class TokenCheck:
     """Compares what clients send with a token, in the same time whatever they send."""
 
     token: str | None = field(repr=False)
+    digest: bytes = field(repr=False, default=b"")
 
     def principal(self, authorization: Sequence[str]) -> str:
         """The principal behind the values of a request's Authorization headers.
@@ -33,11 +34,11 @@ class TokenCheck:
             raise Unauthorized("this server wants a token: send Authorization: Bearer <token>")
 
         scheme, _, sent = authorization[0].partition(" ")
-        is_same = hmac.compare_digest(_digest(sent.strip(" ")), _digest(self.token))
+        is_same = hmac.compare_digest(_digest(sent.strip(" ")), self.digest)
         if len(authorization) > 1 or scheme.lower() != "bearer" or not is_same:
             raise Unauthorized("the token is not the one this server was given")
 
-        return f"token:{_digest(self.token).hex()[:12]}"
+        return f"token:{self.digest.hex()[:12]}"
 
 
 def token_check(host: str, token: str | None) -> TokenCheck:
@@ -55,7 +56,7 @@ def token_check(host: str, token: str | None) -> TokenCheck:
             "configured: set serve.http.token, or listen on 127.0.0.1"
         )
 
-    return TokenCheck(token)
+    return TokenCheck(token, b"" if token is None else _digest(token))
 
 
 def _digest(text: str) -> bytes:

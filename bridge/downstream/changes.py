@@ -1,56 +1,52 @@
-"""Telling clients that the list of tools has changed: soon, and not too often."""
+"""Telling clients that what they know has changed: soon, and not too often."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import anyio
-from anyio import WouldBlock
-from mcp.server.subscriptions import InMemorySubscriptionBus, ServerEvent, ToolsListChanged
 
 INTERVAL = 0.5
 """Seconds in which any number of changes are told as one."""
 
+TOOLS = "notifications/tools/list_changed"
+PROMPTS = "notifications/prompts/list_changed"
+RESOURCES = "notifications/resources/list_changed"
+UPDATED = "notifications/resources/updated"
+
+News: TypeAlias = Callable[[str, dict[str, Any]], None]
+"""Takes one change, the method and params of its notification; never blocks, never raises."""
+
 
 class Changes:
-    """One server's news that its tools changed, from whoever swaps them to whoever listens.
-
-    Modern clients listen through `bus`, legacy ones are told by `follow`.
-    """
+    """One server's news, from whoever makes them to whoever listens."""
 
     def __init__(self, interval: float = INTERVAL) -> None:
-        self.bus = InMemorySubscriptionBus()
         self._interval = interval
+        self._news: dict[tuple[str, str], dict[str, Any]] = {}
         self._changed = anyio.Event()
+        self._listeners: dict[object, News] = {}
 
-    async def relay(self, on_change: list[Callable[[], None]]) -> None:
-        """Publish what `on_change` calls report, until cancelled. Run this in one task."""
-        on_change.append(self._mark)
-        try:
-            while True:
-                await self._changed.wait()
-                self._changed = anyio.Event()
-                await self.bus.publish(ToolsListChanged())
-                await anyio.sleep(self._interval)
-        finally:
-            on_change.remove(self._mark)
+    def follow(self, listener: News) -> Callable[[], None]:
+        """Have `listener` called after each change; returns what ends that."""
+        token = object()
+        self._listeners[token] = listener
+        return lambda: self._listeners.pop(token, None) and None
 
-    async def follow(self, tell: Callable[[], Awaitable[None]]) -> None:
-        """Call `tell` after each change, until cancelled; changes while it runs count as one."""
-        send, receive = anyio.create_memory_object_stream[None](1)
-
-        def wake(_: ServerEvent) -> None:
-            with suppress(WouldBlock):  # it has not read of the change before this one yet
-                send.send_nowait(None)
-
-        unsubscribe = self.bus.subscribe(wake)
-        try:
-            async with send, receive:
-                async for _ in receive:
-                    await tell()
-        finally:
-            unsubscribe()
-
-    def _mark(self) -> None:
+    def take(self, method: str, params: dict[str, Any]) -> None:
+        """Note one change. Lists that change again, or one resource, are told once."""
+        self._news[method, str(params.get("uri", ""))] = params
         self._changed.set()
+
+    async def relay(self) -> None:
+        """Tell the listeners what was noted, until cancelled. Run this in one task."""
+        while True:
+            await self._changed.wait()
+            self._changed = anyio.Event()
+            news, self._news = self._news, {}
+            for (method, _), params in news.items():
+                for listener in list(self._listeners.values()):
+                    listener(method, params)
+
+            await anyio.sleep(self._interval)

@@ -8,15 +8,17 @@ that the form was accepted *and* that its `approve` is true; every yes is good f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from bridge.calls.call import Outcome
 from bridge.core.confirmation import ToolConfirmation, json_hash
 from bridge.core.content import FunctionCall, Result
+from bridge.core.rpc import RpcError
 from bridge.downstream.asker import Asker
+from bridge.downstream.client import nothing
 from bridge.downstream.display import one_line, value_text
-from bridge.downstream.sealed import Seals
+from bridge.downstream.sealed import Question, Seals, is_ours
 from bridge.errors import ConfirmationRejected, ConfirmationRequired, InvalidArguments
 
 KEY = "approval"
@@ -34,38 +36,82 @@ FORM: dict[str, Any] = {
     "required": ["approve"],
 }
 DECISIONS = frozenset({"accept", "decline", "cancel"})
+MULTI_ROUND = ("inputResponses", "requestState")
+"""What a modern client brings along when it calls again (MCP 2026-07-28, multi round-trip)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What a modern client brings with its call.
+
+    `granted` is a person's yes. `for_server` is what belongs to the server behind the tool:
+    `inputResponses` and `requestState`, as far as there are any.
+    """
+
+    granted: ToolConfirmation | None = None
+    for_server: Mapping[str, Any] = field(default_factory=nothing)
 
 
 class Confirmations:
     """The questions of one server, from asking to the one answer each of them takes."""
 
     def __init__(self, seals: Seals | None = None) -> None:
-        self._seals = Seals() if seals is None else seals
+        self.seals = Seals() if seals is None else seals
 
-    def brought(
-        self, asker: Asker, call: FunctionCall, params: Mapping[str, Any]
-    ) -> ToolConfirmation | None:
-        """The yes that a modern client brings with its call; None if it brings no decision.
+    def brought(self, asker: Asker, call: FunctionCall, params: Mapping[str, Any]) -> Brought:
+        """What came with the call besides its arguments.
 
-        A question that is not ours, not this asker's, about another call, too old or already
+        A question of ours that is not this asker's, about another call, too old or already
         answered counts for nothing: the call goes on without a yes, and is asked anew.
 
         Raises:
             ConfirmationRejected: The person said no.
         """
-        sealed, responses = params.get("requestState"), params.get("inputResponses")
-        if not asker.modern or not isinstance(sealed, str) or not isinstance(responses, dict):
-            return None
+        if not asker.modern:
+            return Brought()
 
-        question, answer = self._seals.open(sealed), responses.get(KEY)
-        if question is None or not _is_decision(answer):
+        state, responses = params.get("requestState"), params.get("inputResponses")
+        if not is_ours(state):
+            return Brought(for_server={key: params[key] for key in MULTI_ROUND if key in params})
+
+        question = self.answered(asker, digest(call), state)
+        if question is None or not isinstance(responses, dict):
+            return Brought()
+
+        if question.theirs is not None:
+            if not self.seals.spend(question):
+                return Brought()
+
+            theirs: dict[str, Any] = {"inputResponses": responses}
+            if question.theirs:
+                theirs["requestState"] = question.theirs
+
+            return Brought(ToolConfirmation(confirmed=True, hash=question.call), theirs)
+
+        answer = responses.get(KEY)
+        if not _is_decision(answer) or not self.seals.spend(question):
+            return Brought()
+
+        return Brought(_granted(call, answer, question.call))
+
+    def answered(self, asker: Asker, request: str, state: Any) -> Question | None:
+        """The open question of ours that this state is, if it was put to this asker, about this."""
+        question = self.seals.open(state)
+        if question is None or question.request != request:
             return None
 
         is_same = (question.principal, question.session) == (asker.principal, asker.session)
-        if not is_same or question.request != _digest(call) or not self._seals.spend(question):
-            return None
+        return question if is_same else None
 
-        return _granted(call, answer, question.call)
+    def carried(self, asker: Asker, call: FunctionCall, answer: Result, yes: str | None) -> Result:
+        """A server's own question about a call that a person has approved, with that approval.
+
+        The server's state travels inside of ours, so that the approval comes back with it.
+        """
+        state = answer.get("requestState")
+        theirs = state if isinstance(state, str) else ""  # empty: it needs none
+        sealed = self.seals.seal(asker.principal, asker.session, digest(call), yes, theirs=theirs)
+        return {**answer, "requestState": sealed}
 
     async def ask(self, asker: Asker, call: FunctionCall, outcome: Outcome) -> ToolConfirmation:
         """Ask a legacy client's person while the call waits, and return the yes.
@@ -74,11 +120,15 @@ class Confirmations:
             ConfirmationRejected: The person said no.
             ConfirmationRequired: The client cannot ask, or no answer came.
         """
-        if asker.ask is None:
+        if asker.asks is None or not asker.has_form:
             raise _cannot_ask(call)
 
         form, fingerprint = _form(call, outcome)
-        answer = await asker.ask(form)
+        try:
+            answer = await asker.ask("elicitation/create", form)
+        except RpcError as exc:
+            raise ConfirmationRequired(f"no approval came, nothing ran: {exc}") from exc
+
         return _granted(call, answer if _is_decision(answer) else {}, fingerprint)
 
     def input_required(self, asker: Asker, call: FunctionCall, outcome: Outcome) -> Result:
@@ -95,8 +145,8 @@ class Confirmations:
         return {
             "resultType": "input_required",
             "inputRequests": {KEY: request},
-            "requestState": self._seals.seal(
-                asker.principal, asker.session, _digest(call), fingerprint
+            "requestState": self.seals.seal(
+                asker.principal, asker.session, digest(call), fingerprint
             ),
         }
 
@@ -127,7 +177,7 @@ def _shown(call: FunctionCall, outcome: Outcome) -> _Shown:
 def _form(call: FunctionCall, outcome: Outcome) -> tuple[dict[str, Any], str | None]:
     """The params of the question to a person, and the hash that a yes to it will name."""
     shown = _shown(call, outcome)
-    whole = shown.fingerprint or _digest(call)
+    whole = shown.fingerprint or digest(call)
     lines = [
         "Allow this call?",
         "",
@@ -144,7 +194,7 @@ def _form(call: FunctionCall, outcome: Outcome) -> tuple[dict[str, Any], str | N
     return {"message": "\n".join(lines), "requestedSchema": FORM}, shown.fingerprint
 
 
-def _digest(call: FunctionCall) -> str:
+def digest(call: FunctionCall) -> str:
     """Name the call as the client sent it.
 
     Raises:
@@ -157,7 +207,8 @@ def _digest(call: FunctionCall) -> str:
 
 
 def _is_decision(answer: Any) -> bool:
-    return isinstance(answer, dict) and answer.get("action") in DECISIONS
+    action = answer.get("action") if isinstance(answer, dict) else None
+    return isinstance(action, str) and action in DECISIONS
 
 
 def _granted(call: FunctionCall, answer: Any, fingerprint: str | None) -> ToolConfirmation:

@@ -9,7 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from bridge.core.content import Result
+from bridge.core.rpc import INVALID_PARAMS
 
+MODERN_VERSION = "2026-07-28"
+HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+RESOURCE_NOT_FOUND = -32002
+URL_ELICITATION_REQUIRED = -32042
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 MODERN_FIELDS = frozenset({"resultType", "ttlMs", "cacheScope"})
 
@@ -25,6 +30,19 @@ def for_client_list(answer: Result, *, modern: bool, stamp: dict[str, Any]) -> R
         answer = {**answer, "ttlMs": 0, "cacheScope": "private"}
 
     return for_client(answer, modern=modern, stamp=stamp)
+
+
+def negotiated(requested: str) -> str:
+    """The handshake version that is spoken with a client that asked for one (MCP, lifecycle)."""
+    return requested if requested in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
+
+
+def error_for(error: dict[str, Any], *, modern: bool) -> dict[str, Any]:
+    """A JSON-RPC error in the client's era: the modern one has no code for a missing resource."""
+    if modern and error.get("code") in (RESOURCE_NOT_FOUND, URL_ELICITATION_REQUIRED):
+        return {**error, "code": INVALID_PARAMS}
+
+    return error
 
 
 def _modern(answer: Result, stamp: dict[str, Any]) -> Result:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import anyio
@@ -14,7 +15,16 @@ from bridge.downstream.names import Names
 from bridge.errors import Unauthorized
 
 CHALLENGE = 'Bearer realm="bridge"'  # RFC 6750, section 3
-DISCONNECTED: Message = {"type": "http.disconnect"}
+BODY = "bridge.body"
+HEADERS = "bridge.headers"
+"""Where the guard writes in a request's scope what it has read of it."""
+
+SINGLE = frozenset({"host", "origin", "authorization", "content-length", "mcp-session-id"})
+SINGLE |= {"mcp-protocol-version", "mcp-method", "mcp-name", "last-event-id"}
+"""The headers that mean something here; one that comes twice could be read in two ways."""
+
+TWICE = "bridge.twice"
+"""The names of headers that came more than once though they must not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +37,18 @@ class Bounds:
 
     body_bytes: int = 4 * 1024 * 1024
     body_seconds: float = 30.0
-    connections: int = 1000
+    connections: int = 20_000
     calls: int = 1024
+    sessions: int = 10_000
+    session_seconds: float = 1800.0
     grace: int = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """How far the end of a server is: it takes nothing new, then it ends its open streams."""
+    """How far the end of a server is: once it has begun, nothing new is taken."""
 
     begun: anyio.Event = field(default_factory=anyio.Event)
-    over: anyio.Event = field(default_factory=anyio.Event)
 
 
 class Refused(Exception):
@@ -51,8 +62,8 @@ class Refused(Exception):
 class Guard:
     """Lets a request through to `app`, or answers it here.
 
-    `app` sees the whole body at once. When the server is over, a stream that is no answer to a
-    POST sees its client leave.
+    `app` finds in the scope the whole body of a POST, the headers as text with the whitespace
+    around them gone, and the principal.
     """
 
     def __init__(
@@ -69,142 +80,98 @@ class Guard:
         if scope["type"] != "http":
             return
 
-        serve = self._post if scope["method"] == "POST" else self._stream
         try:
-            await serve(self._passed(scope), receive, send)
+            headers = scope[HEADERS] = self._headers(scope)
+            scope[PRINCIPAL] = self._principal(scope, headers)
+            if scope["method"] == "POST":
+                body = await self._body(headers, receive)
+                if body is None:
+                    return
+
+                scope[BODY] = body
+
+            await self._app(scope, receive, send)
         except Refused as refused:
             await refused.response(scope, receive, send)
 
-    async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
-        body = await self._body(scope, receive)
-        if body is not None:
-            await self._app(scope, _after(body, receive), send)
+    def _headers(self, scope: Scope) -> dict[str, str]:
+        """The headers by lower-case name. Not every parser strips them (RFC 9110, section 5.5)."""
+        headers: dict[str, str] = {}
+        for raw_name, raw_value in scope["headers"]:
+            name = raw_name.decode("latin-1")
+            if name in headers and (name in SINGLE or name.startswith("mcp-param-")):
+                scope.setdefault(TWICE, []).append(name)
 
-    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
-        reply = _Reply(send)
-        await self._app(scope, self._until_over(receive), reply)
-        if self._closing.over.is_set():
-            await reply.finish(scope, receive)
+            headers[name] = raw_value.decode("latin-1").strip(" \t")
 
-    def _passed(self, scope: Scope) -> Scope:
-        """The scope of a request that may go on, with its principal and clean headers.
+        return headers
+
+    def _principal(self, scope: Scope, headers: Mapping[str, str]) -> str:
+        """Who asks.
 
         Raises:
             Refused: It may not: 421 wrong Host, 403 foreign Origin, 401 token, 503 closing.
         """
-        hosts = _values(scope, b"host")
-        if len(hosts) != 1 or not self._names.accepts_host(hosts[0]):
+        twice = scope.get(TWICE, ())
+        host, origin = headers.get("host"), headers.get("origin")
+        if host is None or "host" in twice or not self._names.accepts_host(host):
             raise Refused(421, "this Host is not ours: name it in serve.http.allowed_hosts")
 
-        origins = _values(scope, b"origin")
-        if len(origins) > 1 or not all(map(self._names.accepts_origin, origins)):
+        if origin is not None and ("origin" in twice or not self._names.accepts_origin(origin)):
             raise Refused(403, "this Origin may not call: name it in serve.http.allowed_origins")
 
-        sent = _values(scope, b"authorization")
+        sent = [headers["authorization"]] if "authorization" in headers else []
         try:
-            principal = self._token.principal(sent)
+            principal = self._token.principal(sent * 2 if "authorization" in twice else sent)
         except Unauthorized as exc:
             challenge = CHALLENGE + (', error="invalid_token"' if sent else "")
             raise Refused(401, str(exc), {"WWW-Authenticate": challenge}) from None
 
         if self._closing.begun.is_set():
-            raise _closed()
+            raise closed()
 
-        # Not every HTTP parser strips the optional whitespace around a value (RFC 9110, 5.5).
-        headers = [
-            (name, value.strip(b" \t") if name.startswith(b"mcp-") else value)
-            for name, value in scope["headers"]
-        ]
-        return {**scope, "headers": headers, PRINCIPAL: principal}
+        return principal
 
-    async def _body(self, scope: Scope, receive: Receive) -> bytes | None:
+    async def _body(self, headers: Mapping[str, str], receive: Receive) -> bytes | None:
         """The whole body; None if the client left before it was there.
 
         Raises:
             Refused: It is too long (413), or too slow (408).
         """
         most = self._bounds.body_bytes
-        too_long = Refused(413, f"the body is longer than {most} bytes")
-        declared = _values(scope, b"content-length")
-        if declared and declared[0].isdecimal() and int(declared[0]) > most:
-            raise too_long
+        declared = headers.get("content-length", "")
+        if declared.isdecimal() and int(declared) > most:
+            raise Refused(413, f"the body is longer than {most} bytes")
 
-        body = bytearray()
-        with anyio.move_on_after(self._bounds.body_seconds):
-            while True:
-                message = await receive()
-                if message["type"] != "http.request":
-                    return None
+        with anyio.CancelScope(deadline=anyio.current_time() + self._bounds.body_seconds):
+            message = await receive()
+            if message["type"] == "http.request" and not message.get("more_body", False):
+                body: bytes = message.get("body", b"")
+                return body if len(body) <= most else self._too_long()
 
-                body += message.get("body", b"")
-                if len(body) > most:
-                    raise too_long
-
-                if not message.get("more_body", False):
-                    return bytes(body)
+            return await self._rest(message, receive)
 
         too_slow = f"the body took longer than {self._bounds.body_seconds:g} s"
         raise Refused(408, too_slow, {"Connection": "close"})
 
-    def _until_over(self, receive: Receive) -> Receive:
-        """Receive that reports the client gone when the server is over."""
+    async def _rest(self, message: Message, receive: Receive) -> bytes | None:
+        body = bytearray()
+        while message["type"] == "http.request":
+            body += message.get("body", b"")
+            if len(body) > self._bounds.body_bytes:
+                self._too_long()
 
-        async def receive_until_over() -> Message:
-            message = DISCONNECTED
-            async with anyio.create_task_group() as group:
+            if not message.get("more_body", False):
+                return bytes(body)
 
-                async def watch() -> None:
-                    await self._closing.over.wait()
-                    group.cancel_scope.cancel()
+            message = await receive()
 
-                group.start_soon(watch)
-                message = await receive()
-                group.cancel_scope.cancel()
+        return None
 
-            return message
-
-        return receive_until_over
+    def _too_long(self) -> bytes:
+        raise Refused(413, f"the body is longer than {self._bounds.body_bytes} bytes")
 
 
-class _Reply:
-    """A `send` that knows how far its response is."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self._has_begun = False
-        self._is_whole = False
-
-    async def __call__(self, message: Message) -> None:
-        self._has_begun = True
-        if message["type"] == "http.response.body":
-            self._is_whole = not message.get("more_body", False)
-
-        await self._send(message)
-
-    async def finish(self, scope: Scope, receive: Receive) -> None:
-        """End a response that was cut short because the server is over."""
-        if not self._has_begun:
-            await _closed().response(scope, receive, self._send)
-        elif not self._is_whole:
-            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-def _closed() -> Refused:
+def closed() -> Refused:
+    """What is said to whoever comes when the server is about to end."""
     return Refused(503, "this server is closing", {"Retry-After": "1"})
-
-
-def _values(scope: Scope, name: bytes) -> list[str]:
-    return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
-
-
-def _after(body: bytes, receive: Receive) -> Receive:
-    """Receive that first gives a body which was read already."""
-    unread = [body]
-
-    async def receive_after() -> Message:
-        if unread:
-            return {"type": "http.request", "body": unread.pop(), "more_body": False}
-
-        return await receive()
-
-    return receive_after

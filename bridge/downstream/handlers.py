@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from bridge.calls.call import Outcome, execute
@@ -18,10 +18,12 @@ from bridge.downstream.asker import Asker
 from bridge.downstream.confirm import Confirmations
 from bridge.downstream.jsonrpc import InvalidParams
 from bridge.downstream.listing import Listing, list_catalog
+from bridge.downstream.offering import Handler, Offering, Subscribable
 from bridge.downstream.results import failure, to_answer
 from bridge.errors import ToolError
 from bridge.version import VERSION
 
+INPUT_REQUIRED = "input_required"
 MOST_QUESTIONS = 3
 """How often one call may be asked again because what it would do has changed meanwhile."""
 
@@ -31,6 +33,13 @@ Settle: TypeAlias = Callable[[], Awaitable[None]]
 
 async def settled() -> None:
     """What is offered is all there is: nothing to wait for."""
+
+
+Leave: TypeAlias = Callable[[Asker], Awaitable[None]]
+
+
+async def nothing_kept(asker: Asker) -> None:
+    """Nothing is kept for single clients."""
 
 
 class Offer(Protocol):
@@ -57,13 +66,23 @@ class Handlers:
         instructions: str | None = None,
         confirmations: Confirmations | None = None,
         settle: Settle = settled,
+        more: Sequence[Offering] = (),
+        resources: Subscribable | None = None,
+        leave: Leave = nothing_kept,
     ) -> None:
-        """`settle` waits while more tools may still come, as they do when bridge has just begun."""
+        """`settle` waits while more tools may still come, as they do when bridge has just begun.
+
+        `more` is what is served beside the tools, `resources` the one of them whose changes can
+        be followed; `leave` hears of each legacy client whose conversation is over.
+        """
         self._catalog = catalog
         self._settle = settle
         self._hooks = hooks
-        self._confirmations = Confirmations() if confirmations is None else confirmations
+        self.confirmations = Confirmations() if confirmations is None else confirmations
         self._listing: Listing | None = None
+        self.more = more
+        self.resources = resources
+        self.leave = leave
         self.name = name
         self.version = version
         self.instructions = instructions
@@ -78,7 +97,60 @@ class Handlers:
         """Called, each without arguments, when the list of tools has changed."""
         return self._catalog.on_change
 
-    async def list_tools(self, asker: Asker, params: Mapping[str, Any]) -> Result:
+    @property
+    def methods(self) -> Mapping[str, Handler]:
+        """Everything that is answered in both eras, by method."""
+        found: dict[str, Handler] = {"tools/list": self.list_tools, "tools/call": self.call_tool}
+        for offering in self.more:
+            found.update(offering.methods)
+
+        return found
+
+    def capabilities(self) -> dict[str, Any]:
+        """What is served and truly reaches something, as a legacy client is told."""
+        found: dict[str, Any] = {"tools": {"listChanged": True}}
+        for offering in self.more:
+            found.update(offering.capabilities())
+
+        return found
+
+    async def initialized(self, version: str) -> Result:
+        """Answer `initialize`, in this version of the handshake."""
+        await self._settle()
+        result = {
+            "protocolVersion": version,
+            "capabilities": self.capabilities(),
+            "serverInfo": self.stamp,
+        }
+        return (
+            result if self.instructions is None else {**result, "instructions": self.instructions}
+        )
+
+    async def discovered(self) -> Result:
+        """Answer `server/discover`."""
+        await self._settle()
+        capabilities = self.capabilities()
+        capabilities.pop("logging", None)  # it has no method there; log messages need none
+        result: Result = {
+            "supportedVersions": [eras.MODERN_VERSION],
+            "capabilities": capabilities,
+        }
+        if self.instructions is not None:
+            result["instructions"] = self.instructions
+
+        return eras.for_client_list(result, modern=True, stamp=self.stamp)
+
+    def may_ask(self, asker: Asker, method: str, params: Mapping[str, Any]) -> bool:
+        """Whether the server behind a request may ask this client something while it works."""
+        if method != "tools/call":
+            return any(one.may_ask(asker, method, params) for one in self.more)
+
+        may_ask = getattr(self._catalog.tools.get(params.get("name", "")), "may_ask", None)
+        return may_ask is not None and bool(may_ask(asker))
+
+    async def list_tools(
+        self, asker: Asker, params: Mapping[str, Any], on_progress: ProgressSink | None = None
+    ) -> Result:
         """Answer `tools/list`: one page, the same for every connection.
 
         Raises:
@@ -93,10 +165,9 @@ class Handlers:
         body = listing.modern if asker.modern else listing.legacy
         return eras.for_client_list(body, modern=asker.modern, stamp=self.stamp)
 
-    def input_schema(self, name: str) -> Mapping[str, Any] | None:
-        """The input schema of a listed tool, without listing anew; None if there is none."""
-        schema = self._current_listing().input_schemas.get(name)
-        return schema if isinstance(schema, dict) else None
+    def mirrored_schema(self, name: object) -> Mapping[str, Any] | None:
+        """The input schema of a listed tool whose arguments ride in headers, too; else None."""
+        return self._current_listing().mirrored.get(name)
 
     async def call_tool(
         self, asker: Asker, params: Mapping[str, Any], on_progress: ProgressSink | None = None
@@ -107,7 +178,7 @@ class Handlers:
             InvalidParams: No tool of that name is offered, or the params are not a call.
             JsonRpcError: The server behind the tool answered with a protocol error.
         """
-        call, tools = _call(params), self._catalog.tools
+        call, tools = to_call(params), self._catalog.tools
         if call.name not in tools:
             await self._settle()
             tools = self._catalog.tools
@@ -116,8 +187,9 @@ class Handlers:
             raise InvalidParams(f'unknown tool "{call.name}": tools/list shows what is offered')
 
         try:
-            granted = self._confirmations.brought(asker, call, params)
-            answer = await self._answer(asker, call, tools, granted, on_progress)
+            brought = self.confirmations.brought(asker, call, params)
+            asker.brought = brought.for_server
+            answer = await self._answer(asker, call, tools, brought.granted, on_progress)
         except ToolError as error:  # the person's no, or nobody to ask
             answer = failure(str(error))
 
@@ -135,13 +207,17 @@ class Handlers:
         for asked in range(MOST_QUESTIONS + 1):
             outcome = await self._run(asker, call, tools, granted, on_progress)
             if call.id not in outcome.actions.requested_tool_confirmations:
-                return to_answer(outcome)
+                answer = to_answer(outcome)
+                if granted is None or answer.get("resultType") != INPUT_REQUIRED:
+                    return answer
+
+                return self.confirmations.carried(asker, call, answer, granted.hash)
 
             if asker.modern:
-                return self._confirmations.input_required(asker, call, outcome)
+                return self.confirmations.input_required(asker, call, outcome)
 
             if asked < MOST_QUESTIONS:
-                granted = await self._confirmations.ask(asker, call, outcome)
+                granted = await self.confirmations.ask(asker, call, outcome)
                 tools = self._catalog.tools  # what was approved may have changed while we waited
                 if call.name not in tools:
                     return failure(f'"{call.name}" is offered no more; nothing ran')
@@ -164,6 +240,7 @@ class Handlers:
             hooks=self._hooks,
             confirmations={} if granted is None else {call.id: granted},
             on_progress=on_progress,
+            caller=asker,
         )
         return outcomes[0]
 
@@ -175,7 +252,12 @@ class Handlers:
         return listing
 
 
-def _call(params: Mapping[str, Any]) -> FunctionCall:
+def to_call(params: Mapping[str, Any]) -> FunctionCall:
+    """The call that the params of `tools/call` are.
+
+    Raises:
+        InvalidParams: They are none.
+    """
     name, arguments = params.get("name"), params.get("arguments")
     if not isinstance(name, str):
         raise InvalidParams('tools/call needs a "name", a string')

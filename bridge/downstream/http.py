@@ -1,21 +1,38 @@
-"""Streamable HTTP: one endpoint, both eras, over the SDK's sessions and streams."""
+"""Streamable HTTP, in both eras: one POST a message, one GET for what nobody asked for.
+
+An answer is one JSON body, unless something has to reach the client before it: then, and only
+then, the response becomes a stream of events (MCP, transports, Streamable HTTP).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Final
 
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.transport_security import TransportSecuritySettings
-from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
-from bridge.downstream.guard import Bounds
+from bridge.core.rpc import INVALID_REQUEST, PARSE_ERROR
+from bridge.core.wire import loads
+from bridge.downstream.asker import PRINCIPAL
+from bridge.downstream.client import Client, Message
+from bridge.downstream.eras import HANDSHAKE_VERSIONS
+from bridge.downstream.front import Front, error_response, is_id
+from bridge.downstream.guard import BODY, HEADERS, TWICE, Bounds, Refused
 from bridge.downstream.handlers import Handlers
-from bridge.downstream.server import Front
+from bridge.downstream.leaving import Leaving
+from bridge.downstream.modern import STATUS, admitted, unsupported
+from bridge.downstream.reply import Reply
+from bridge.downstream.sessions import Session, Sessions
+from bridge.downstream.streams import HEADERS as STREAM_HEADERS
+from bridge.downstream.streams import EventStream, event_id
 from bridge.downstream.web import Address, not_here, open_door, serve_app
 from bridge.errors import ConfigError
 
 METHODS = ("GET", "POST", "DELETE")
+VERSION = "mcp-protocol-version"
+SESSION = "mcp-session-id"
+ALLOW: Final = {"Allow": ", ".join(METHODS)}
+ALLOW_POST: Final = {"Allow": "POST"}
 
 
 async def serve_http(
@@ -33,7 +50,7 @@ async def serve_http(
 ) -> None:
     """Serve over Streamable HTTP until cancelled; see `Address` for the parameters.
 
-    `confirm_wait` is how long a legacy client's person may think before a call is refused.
+    `confirm_wait` is how long a client may take to answer a request of ours.
 
     Raises:
         ConfigError: The address cannot be used, or other machines could call without a token.
@@ -43,27 +60,207 @@ async def serve_http(
 
     bounds = bounds or Bounds()
     front = Front(handlers, confirm_wait=confirm_wait, most_calls=bounds.calls)
-    manager = StreamableHTTPSessionManager(
-        front.server,
-        max_request_body_size=bounds.body_bytes,
-        # Our guard has compared Host and Origin already, exactly; the SDK compares prefixes.
-        security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-    )
+    endpoint = Endpoint(path, front, bounds)
     door = await open_door(Address(host, port, path, token, allowed_hosts, allowed_origins))
     with door.socket:
-        await serve_app(front, _endpoint(path, manager), door, on_ready, bounds, manager.run())
+        await serve_app(front, endpoint, door, on_ready, bounds)
 
 
-def _endpoint(path: str, manager: StreamableHTTPSessionManager) -> ASGIApp:
-    elsewhere = not_here(path)
+class Endpoint:
+    """The one URL of a Streamable HTTP server, as an ASGI app behind the guard."""
 
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["path"] != path:
-            await elsewhere(scope, receive, send)
-        elif scope["method"] in METHODS:
-            await manager.handle_request(scope, receive, send)
+    def __init__(self, path: str, front: Front, bounds: Bounds) -> None:
+        self._path = path
+        self._elsewhere = not_here(path)
+        self._front = front
+        self.sessions = Sessions(front, bounds.sessions, bounds.session_seconds)
+
+    async def run(self) -> None:
+        """Keep the sessions in order, until cancelled. Run this in one task."""
+        await self.sessions.run()
+
+    def end_streams(self) -> None:
+        """End every response that is no answer to a request."""
+        self.sessions.end_streams()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request.
+
+        Raises:
+            Refused: It cannot be answered; the exception holds what is.
+        """
+        if scope["path"] != self._path:
+            await self._elsewhere(scope, receive, send)
+            return
+
+        if scope["method"] not in METHODS:
+            raise Refused(405, "method not allowed", ALLOW)
+
+        headers: dict[str, str] = scope[HEADERS]
+        is_modern = headers.get(VERSION, HANDSHAKE_VERSIONS[0]) not in HANDSHAKE_VERSIONS
+        if scope["method"] == "POST":
+            serve = self._modern_post if is_modern else self._legacy_post
+            await serve(_message(scope, headers), scope, receive, send)
+        elif is_modern:
+            raise Refused(405, "this protocol version has nothing but POST", ALLOW_POST)
+        elif scope["method"] == "GET":
+            await self._get(self._session(scope, headers), headers, receive, send)
         else:
-            allow = {"Allow": ", ".join(METHODS)}
-            await PlainTextResponse("method not allowed\n", 405, allow)(scope, receive, send)
+            await self.sessions.end(self._session(scope, headers))
+            await _empty(send, 200)
 
-    return app
+    async def _modern_post(
+        self, message: Message | None, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        headers = scope[HEADERS]
+        reply = Reply(send, accepts_stream=_accepts_stream(headers), new_stream=EventStream)
+        if message is None or not _is_call(message):
+            await reply.finish(_unreadable(scope), 400)
+        elif "id" not in message:
+            error = unsupported(headers[VERSION])
+            await (_empty(send, 202) if error is None else reply.finish(error, 400))
+        else:
+            verdict = admitted(self._front.handlers, message, headers, scope.get(TWICE, ()))
+            if isinstance(verdict, Client):
+                verdict.principal = scope[PRINCIPAL]
+                reply.watch(receive, verdict)
+                answer = await self._front.respond(verdict, message, reply.post)
+            else:
+                answer = verdict
+
+            error = answer.get("error") if answer is not None else None
+            await reply.finish(answer, 200 if error is None else STATUS.get(error["code"], 200))
+
+    async def _legacy_post(
+        self, message: Message | None, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        headers = scope[HEADERS]
+        if message is None:
+            await Reply(send).finish(_unreadable(scope), 400)
+            return
+
+        is_first = message.get("method") == "initialize" and SESSION not in headers
+        session = self._added(scope) if is_first else self._session(scope, headers)
+        if not is_id(message.get("id")) or "method" not in message:
+            if not _is_call(message) and not _is_answer(message):
+                await Reply(send).finish(_unreadable(scope), 400)
+                return
+
+            self._front.receive(session.client, message)
+            await _empty(send, 202)
+            return
+
+        extra = [(SESSION.encode(), session.name.encode())]
+        reply = Reply(
+            send, accepts_stream=_accepts_stream(headers), new_stream=session.stream, extra=extra
+        )
+        session.open_requests += 1
+        try:
+            answer = await self._front.respond(session.client, message, reply.post)
+        finally:
+            session.open_requests -= 1
+
+        if is_first and (answer is None or "error" in answer):
+            await self.sessions.end(session)
+
+        await reply.finish(answer, 200)
+
+    async def _get(
+        self, session: Session, headers: dict[str, str], receive: Receive, send: Send
+    ) -> None:
+        """What a session says unasked, or the rest of a response that was cut off."""
+        if not _accepts_stream(headers):
+            raise Refused(406, "a GET here is for a client that accepts text/event-stream")
+
+        stream, last = session.unasked, headers.get("last-event-id")
+        if last is not None:
+            found = event_id(last)
+            resumed = session.found(found[0]) if found is not None else None
+            if found is None or resumed is None:
+                raise Refused(404, "what came after this event is kept no more")
+
+            stream = resumed
+            stream.replay(found[1])
+
+        leaving = Leaving(receive, stream.wake)
+        leaving.watch()
+        session.open_requests += 1
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": STREAM_HEADERS})
+            await stream.write(send, lambda: leaving.is_gone)
+        finally:
+            session.open_requests -= 1
+            leaving.end()
+
+    def _added(self, scope: Scope) -> Session:
+        if self.sessions.is_full:
+            raise Refused(503, "too many sessions are open here", {"Retry-After": "60"})
+
+        return self.sessions.add(scope[PRINCIPAL])
+
+    def _session(self, scope: Scope, headers: dict[str, str]) -> Session:
+        """The session that a request names.
+
+        Raises:
+            Refused: 400 it names none, 404 there is none of that name for this principal.
+        """
+        name = headers.get(SESSION)
+        if name is None or SESSION in scope.get(TWICE, ()):
+            raise Refused(400, "a legacy client begins with initialize and names its session")
+
+        session = self.sessions.get(name, scope[PRINCIPAL])
+        if session is None:
+            raise Refused(404, "there is no such session (any more): begin with initialize")
+
+        return session
+
+
+def _message(scope: Scope, headers: dict[str, str]) -> Message | None:
+    """The one JSON object that a POST holds; None if it holds none.
+
+    Raises:
+        Refused: 415 it does not say that it is JSON.
+    """
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise Refused(415, "a message is application/json: say so in Content-Type")
+
+    try:
+        message = loads(scope[BODY])
+    except ValueError:
+        return None
+
+    return message if isinstance(message, dict) and message.get("jsonrpc") == "2.0" else None
+
+
+def _unreadable(scope: Scope) -> Message:
+    try:
+        loads(scope[BODY])
+    except ValueError:
+        return error_response(None, PARSE_ERROR, "the body is not JSON")
+
+    return error_response(None, INVALID_REQUEST, "the body is not one JSON-RPC message")
+
+
+def _is_call(message: Message) -> bool:
+    """Whether this is a request or a notification."""
+    return isinstance(message.get("method"), str) and ("id" not in message or is_id(message["id"]))
+
+
+def _is_answer(message: Message) -> bool:
+    return is_id(message.get("id")) and ("result" in message or "error" in message)
+
+
+def _accepts_stream(headers: dict[str, str]) -> bool:
+    accept = headers.get("accept", "*/*")
+    return "text/event-stream" in accept or "*/*" in accept or "text/*" in accept
+
+
+async def _empty(send: Send, status: int) -> None:
+    start = {
+        "type": "http.response.start",
+        "status": status,
+        "headers": [(b"content-length", b"0")],
+    }
+    await send(start)
+    await send({"type": "http.response.body", "body": b""})

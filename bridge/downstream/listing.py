@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mcp.shared.inbound import x_mcp_header_map
+
 from bridge.core.content import Result
 from bridge.core.declaration import Declaration, Schema
 from bridge.core.tool import Tool, is_function_tool
@@ -18,12 +20,15 @@ PLAIN_TYPES = frozenset({"string", "integer", "number", "boolean", "array"})
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One version of what is offered, sorted by name, in the form of each era."""
+    """One version of what is offered, sorted by name, in the form of each era.
+
+    `mirrored` holds the input schemas that put arguments in headers (MCP 2026-07-28, transports).
+    """
 
     version: int
     modern: Result
     legacy: Result
-    input_schemas: Mapping[str, Any]
+    mirrored: Mapping[object, Any]
 
 
 def list_catalog(version: int, tools: Mapping[str, Tool]) -> Listing:
@@ -33,7 +38,11 @@ def list_catalog(version: int, tools: Mapping[str, Tool]) -> Listing:
         version,
         {"tools": shown},
         {"tools": [_for_legacy(shape) for shape in shown]},
-        {shape["name"]: shape.get("inputSchema") for shape in shown},
+        {
+            shape["name"]: schema
+            for shape in shown
+            if x_mcp_header_map(schema := shape["inputSchema"])
+        },
     )
 
 

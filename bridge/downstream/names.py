@@ -10,6 +10,7 @@ import ipaddress
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -73,12 +74,14 @@ def names_of(bound_host: str, hosts: Iterable[str], origins: Iterable[str]) -> N
     )
 
 
+@lru_cache(1024)
 def parse_host(value: str) -> Host | None:
     """`name[:port]` and nothing else: no userinfo, no path, no spaces."""
     match = AUTHORITY.fullmatch(value)
     return _host(match) if match is not None else None
 
 
+@lru_cache(1024)
 def parse_origin(value: str) -> tuple[str, Host] | None:
     """`scheme://name[:port]` and nothing else; the scheme's own port is filled in."""
     match = ORIGIN.fullmatch(value)
@@ -90,6 +93,7 @@ def parse_origin(value: str) -> tuple[str, Host] | None:
     return scheme, host if host.port is not None else Host(host.name, DEFAULT_PORTS.get(scheme))
 
 
+@lru_cache(1024)
 def is_loopback(name: str) -> bool:
     """Whether a plain name or address can only mean this machine."""
     try:

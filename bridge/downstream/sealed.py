@@ -1,14 +1,15 @@
-"""A question as a modern client carries it: sealed, for one asker, one call and one answer.
+"""A state that a modern client carries for us: sealed, for one asker, one call and one answer.
 
-The client sends the sealed text back with the person's answer and may send anything else. The
-key lives as long as this process, so nothing sealed before a restart opens after it.
+The client sends the sealed text back with its person's answer and may send anything else.
+Without a key of the configuration's, the key lives as long as this process, so that nothing
+sealed before a restart opens after it.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
 from mcp.server.request_state import AESGCMRequestStateCodec, InvalidRequestState
@@ -17,6 +18,8 @@ from bridge.core.wire import dumps, loads
 
 LIFETIME = 600.0
 REMEMBERED = 10_000
+OURS = "bridge1."
+"""How every state of ours begins; one that does not is an upstream's, and none of our business."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,8 @@ class Question:
 
     `request` is the digest of the call as the client sent it, `call` the hash of the call as it
     would run; None where a tool asked by itself and named none. `expires` is on our own clock.
+    `theirs` is the state of the server behind the call, which asked after a person had approved
+    it. `parked` names the call that waits here for the answer, where one does.
     """
 
     principal: str
@@ -33,31 +38,53 @@ class Question:
     call: str | None
     nonce: str
     expires: float
+    theirs: str | None = None
+    parked: str | None = None
+
+
+def is_ours(state: object) -> bool:
+    """Whether a `requestState` was meant for us, whatever it is worth."""
+    return isinstance(state, str) and state.startswith(OURS)
 
 
 class Seals:
     """Seals questions, opens them once, and remembers which have been answered.
 
     What is remembered is bounded: while REMEMBERED answers are younger than a question's
-    lifetime, further ones are refused. `clock` counts seconds and never goes back.
+    lifetime, further ones are refused. `keys` are of 32 bytes or more each; the first seals, all
+    open. `clock` counts seconds and never goes back; where keys are shared, it is everybody's.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._codec = AESGCMRequestStateCodec([os.urandom(32)])
-        self._clock = clock
+    def __init__(
+        self, keys: Sequence[bytes] = (), clock: Callable[[], float] | None = None
+    ) -> None:
+        self._codec = AESGCMRequestStateCodec(list(keys) or [os.urandom(32)])
+        self._clock = clock or (time.time if keys else time.monotonic)
         self._spent: dict[str, float] = {}
 
-    def seal(self, principal: str, session: str, request: str, call: str | None) -> str:
+    def seal(
+        self,
+        principal: str,
+        session: str,
+        request: str,
+        call: str | None = None,
+        *,
+        theirs: str | None = None,
+        parked: str | None = None,
+    ) -> str:
         """Seal a new question, good for one answer within its lifetime."""
-        expires = self._clock() + LIFETIME
-        question = Question(principal, session, request, call, os.urandom(16).hex(), expires)
-        return self._codec.seal(dumps(asdict(question)))
+        expires, nonce = self._clock() + LIFETIME, os.urandom(16).hex()
+        question = Question(principal, session, request, call, nonce, expires, theirs, parked)
+        return OURS + self._codec.seal(dumps(asdict(question)))
 
     def open(self, sealed: str) -> Question | None:
         """The question, if we sealed it, it is young enough and it was not answered yet."""
+        if not is_ours(sealed):
+            return None
+
         try:
-            question = Question(**loads(self._codec.unseal(sealed)))
-        except (InvalidRequestState, ValueError):
+            question = Question(**loads(self._codec.unseal(sealed.removeprefix(OURS))))
+        except (InvalidRequestState, ValueError, TypeError):
             return None
 
         is_open = self._clock() < question.expires and question.nonce not in self._spent

@@ -9,30 +9,21 @@ from __future__ import annotations
 import fcntl
 import os
 import sys
+from collections import deque
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from typing import Self
+from typing import Final
 
 import anyio
-from anyio import BrokenResourceError, ClosedResourceError
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp.shared.message import SessionMessage
-from mcp_types import (
-    INVALID_REQUEST,
-    PARSE_ERROR,
-    ErrorData,
-    JSONRPCError,
-    JSONRPCMessage,
-    JSONRPCNotification,
-    JSONRPCRequest,
-    JSONRPCResponse,
-    jsonrpc_message_adapter,
-)
+from anyio.lowlevel import checkpoint
 
-from bridge.core.wire import dumps, loads
+from bridge.core.rpc import INVALID_REQUEST, PARSE_ERROR
+from bridge.core.wire import loads
+from bridge.downstream.client import Client, Message, Post
+from bridge.downstream.duplex import Duplex
+from bridge.downstream.encoding import encoded
+from bridge.downstream.front import Front, error_response
 from bridge.downstream.handlers import Handlers
-from bridge.downstream.server import Front
 
 LINE_BYTES = 32 * 1024 * 1024
 CHUNK_BYTES = 64 * 1024
@@ -41,10 +32,8 @@ WRITE_BYTES = 4096
 LAST_ANSWERS = 1.0
 """Seconds that requests may go on after the client has closed our stdin."""
 
-CANCELLED = "notifications/cancelled"
-
-Incoming = MemoryObjectSendStream[SessionMessage | Exception]
-Outgoing = MemoryObjectReceiveStream[SessionMessage]
+MOST_WAITING: Final = 1000
+"""Lines that are held for a client that does not read."""
 
 
 async def serve_stdio(handlers: Handlers, *, confirm_wait: float = 300.0) -> None:
@@ -61,91 +50,98 @@ async def serve_lines(
 ) -> None:
     """Serve one client over two file descriptors, one message a line, as `serve_stdio` does."""
     front = Front(handlers, confirm_wait=confirm_wait)
-    incoming, read_stream = anyio.create_memory_object_stream[SessionMessage | Exception]()
-    write_stream, outgoing = anyio.create_memory_object_stream[SessionMessage]()
-    conversation = _Conversation(source, sink, incoming, write_stream.clone(), outgoing)
-    async with read_stream, write_stream, conversation, anyio.create_task_group() as group:
-        group.start_soon(front.relay_changes)
-        group.start_soon(conversation.read, front)
-        group.start_soon(conversation.write)
-        options = front.server.create_initialization_options()
-        await front.server.run(read_stream, write_stream, options)
+    outgoing = _Outgoing(sink)
+    async with anyio.create_task_group() as group:
+        duplex = Duplex(front, Client(), outgoing.post, group)
+        group.start_soon(front.run)
+        group.start_soon(_write_until_unread, outgoing, group.cancel_scope)
+        await _read(source, duplex, outgoing.post)
+        front.wind_down()
+        with anyio.move_on_after(LAST_ANSWERS):
+            await duplex.settled()
+
+        await duplex.aclose()
+        with anyio.move_on_after(LAST_ANSWERS):
+            await outgoing.written()
+
         group.cancel_scope.cancel()
 
 
-class _Unreadable(Exception):
-    """A line that is no message; the JSON-RPC error to answer it with."""
+async def _read(source: int, duplex: Duplex, post: Post) -> None:
+    """Hand on each message until the client closes its end."""
+    lines = _Lines(source)
+    while True:
+        try:
+            line = await lines.read()
+            if line is None:
+                return
 
-    def __init__(self, code: int, text: str) -> None:
-        super().__init__(text)
-        self.answer = JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=code, message=text))
+            message = loads(line)
+        except _TooLong:
+            text = f"a message is longer than {LINE_BYTES} bytes"
+            post(error_response(None, INVALID_REQUEST, text))
+        except ValueError:
+            post(error_response(None, PARSE_ERROR, "a line is not JSON"))
+        else:
+            duplex.take(message)
+            await checkpoint()  # a client that floods us does not keep its own answers waiting
 
 
-@dataclass(slots=True)
-class _Conversation:
-    """The lines of one client, in and out, and which of its requests have no answer yet."""
+async def _write_until_unread(outgoing: _Outgoing, scope: anyio.CancelScope) -> None:
+    """Write what there is; a client that has closed its end is gone, and all ends with it."""
+    try:
+        await outgoing.run()
+    except BrokenPipeError:
+        scope.cancel()
 
-    source: int
-    sink: int
-    incoming: Incoming
-    complaints: MemoryObjectSendStream[SessionMessage]
-    outgoing: Outgoing
-    unanswered: set[str | int] = field(default_factory=set)
-    answered: anyio.Event = field(default_factory=anyio.Event)
 
-    async def __aenter__(self) -> Self:
-        return self
+class _Outgoing:
+    """The lines on their way to the client.
 
-    async def __aexit__(self, *_: object) -> None:
-        for stream in (self.incoming, self.complaints, self.outgoing):
-            stream.close()
+    A client that does not read loses notifications, never answers.
+    """
 
-    async def read(self, front: Front) -> None:
-        """Hand on each message until the client closes its end; then let the last answers go."""
-        lines = _Lines(self.source)
-        async with self.incoming, self.complaints:
-            with suppress(BrokenResourceError, ClosedResourceError):  # the server ended first
-                while True:
-                    try:
-                        line = await lines.read()
-                        if line is None:
-                            break
+    def __init__(self, sink: int) -> None:
+        self._sink = sink
+        self._waiting: deque[bytes] = deque()
+        self._changed = anyio.Event()
+        self._is_empty = anyio.Event()
+        self._is_empty.set()
 
-                        message = _message(line)
-                    except _Unreadable as exc:
-                        await self.complaints.send(SessionMessage(exc.answer))
-                    else:
-                        self._expect(message)
-                        await self.incoming.send(SessionMessage(message))
+    def post(self, message: Message) -> None:
+        """Take one message; see `Post`."""
+        if len(self._waiting) >= MOST_WAITING and "id" not in message:
+            return
 
-            front.wind_down()
-            with anyio.move_on_after(LAST_ANSWERS):
-                while self.unanswered:
-                    self.answered = anyio.Event()
-                    await self.answered.wait()
+        self._waiting.append(encoded(message) + b"\n")
+        if self._is_empty.is_set():
+            self._is_empty = anyio.Event()
 
-    async def write(self) -> None:
-        """Write each message as one line. A client that has closed its end gets nothing more."""
-        with suppress(BrokenPipeError):
-            async with self.outgoing:
-                async for envelope in self.outgoing:
-                    message = envelope.message
-                    body = message.model_dump(by_alias=True, exclude_unset=True)
-                    await _write(self.sink, dumps(body) + b"\n")
-                    if isinstance(message, JSONRPCResponse | JSONRPCError):
-                        self._settle(message.id)
+        self._changed.set()
 
-    def _expect(self, message: JSONRPCMessage) -> None:
-        """Note a request as unanswered; one that its client cancels is never answered."""
-        if isinstance(message, JSONRPCRequest):
-            self.unanswered.add(message.id)
-        elif isinstance(message, JSONRPCNotification) and message.method == CANCELLED:
-            self._settle((message.params or {}).get("requestId"))
+    async def run(self) -> None:
+        """Write each message as one line, until cancelled.
 
-    def _settle(self, request_id: object) -> None:
-        if isinstance(request_id, str | int):
-            self.unanswered.discard(request_id)
-            self.answered.set()
+        Raises:
+            BrokenPipeError: Nobody reads them.
+        """
+        while True:
+            await self._changed.wait()
+            self._changed = anyio.Event()
+            while self._waiting:
+                lines = b"".join(self._waiting)
+                self._waiting.clear()
+                await _write(self._sink, lines)
+
+            self._is_empty.set()
+
+    async def written(self) -> None:
+        """Return when everything that was posted is written."""
+        await self._is_empty.wait()
+
+
+class _TooLong(Exception):
+    """A line was longer than LINE_BYTES; it is skipped."""
 
 
 class _Lines:
@@ -162,7 +158,7 @@ class _Lines:
         """The next line that is not blank, without its end; None at the end of the input.
 
         Raises:
-            _Unreadable: A line was too long; it is skipped.
+            _TooLong: A line was too long; it is skipped.
         """
         while True:
             end = self._buffer.find(b"\n", self._searched)
@@ -181,7 +177,7 @@ class _Lines:
         self._searched = 0
         if self._is_skipping:
             self._is_skipping = False
-            raise _Unreadable(INVALID_REQUEST, f"a message is longer than {LINE_BYTES} bytes")
+            raise _TooLong
 
         return line
 
@@ -191,29 +187,12 @@ class _Lines:
             self._is_skipping = True
 
         self._searched = len(self._buffer)
-        chunk = await _read(self._source)
+        chunk = await _read_some(self._source)
         self._is_at_end = not chunk
         self._buffer += chunk or b"\n"  # the last line may have no end of its own
 
 
-def _message(line: bytes) -> JSONRPCMessage:
-    """One line's message.
-
-    Raises:
-        _Unreadable: It is not JSON, or not one JSON-RPC message.
-    """
-    try:
-        value = loads(line)
-    except ValueError:
-        raise _Unreadable(PARSE_ERROR, "a line is not JSON") from None
-
-    try:
-        return jsonrpc_message_adapter.validate_python(value, by_name=False)
-    except ValueError:
-        raise _Unreadable(INVALID_REQUEST, "a line is not one JSON-RPC message") from None
-
-
-async def _read(source: int) -> bytes:
+async def _read_some(source: int) -> bytes:
     while True:
         with suppress(OSError):  # a file is always ready, and cannot be waited for
             await anyio.wait_readable(source)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import errno
 import socket
 from collections.abc import Callable, Generator, Iterable
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 import anyio
 import uvicorn
@@ -15,9 +16,9 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bridge.downstream.auth import TokenCheck, token_check
+from bridge.downstream.front import Front
 from bridge.downstream.guard import Bounds, Closing, Guard
 from bridge.downstream.names import WILDCARDS, Names, names_of
-from bridge.downstream.server import Front
 from bridge.errors import ConfigError
 
 LAST_WORDS = 1
@@ -53,6 +54,22 @@ class Door:
     token: TokenCheck
 
 
+class App(Protocol):
+    """One of our fronts, behind the guard."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request."""
+        ...
+
+    async def run(self) -> None:
+        """Do what has to be done beside the requests, until cancelled."""
+        ...
+
+    def end_streams(self) -> None:
+        """End every response that is no answer to a request."""
+        ...
+
+
 async def open_door(address: Address) -> Door:
     """Listen, before anything else is started.
 
@@ -71,22 +88,20 @@ async def open_door(address: Address) -> Door:
 
 async def serve_app(
     front: Front,
-    app: ASGIApp,
+    app: App,
     door: Door,
     on_ready: Callable[[str], None],
     bounds: Bounds,
-    sessions: AbstractAsyncContextManager[None],
 ) -> None:
     """Serve `app` until cancelled; `on_ready` takes the endpoint's URL once it answers.
 
     At the end nothing new is taken, calls may go on for the grace, then everything is ended.
-    `sessions` is what the app needs around it until then.
     """
     closing = Closing()
     guard = Guard(app, door.names, door.token, bounds, closing)
     server = _Uvicorn(_uvicorn_config(guard, bounds))
     async with anyio.create_task_group() as group:
-        group.start_soon(_Life(front, server, closing, bounds).run, door.socket, sessions)
+        group.start_soon(_Life(front, app, server, closing, bounds).run, door.socket)
         try:
             await server.listening.wait()
             on_ready(door.url)
@@ -159,15 +174,17 @@ class _Life:
     """
 
     front: Front
+    app: App
     server: _Uvicorn
     closing: Closing
     bounds: Bounds
 
-    async def run(self, sock: socket.socket, sessions: AbstractAsyncContextManager[None]) -> None:
+    async def run(self, sock: socket.socket) -> None:
         """Serve until told to end, and then until the end."""
         with anyio.CancelScope(shield=True):
-            async with sessions, anyio.create_task_group() as group:
-                group.start_soon(self.front.relay_changes)
+            async with anyio.create_task_group() as group:
+                group.start_soon(self.front.run)
+                group.start_soon(self.app.run)
                 group.start_soon(self._close)
                 await self.server.serve(sockets=[sock])
                 group.cancel_scope.cancel()
@@ -186,7 +203,7 @@ class _Life:
         for _ in range(TURNS):
             await checkpoint()
 
-        self.closing.over.set()
+        self.app.end_streams()
 
 
 def _uvicorn_config(app: ASGIApp, bounds: Bounds) -> uvicorn.Config:

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import anyio
 
-from bridge.downstream.changes import Changes
+from bridge.downstream.changes import TOOLS, UPDATED, Changes
 
 
 async def settle() -> None:
@@ -12,78 +12,55 @@ async def settle() -> None:
 
 
 async def test_many_changes_at_once_are_told_once_more_after_the_first() -> None:
-    changes, on_change, told = Changes(interval=0.01), list[Callable[[], None]](), anyio.Event()
-    count = 0
+    changes, told, twice = Changes(interval=0.01), list[str](), anyio.Event()
 
-    async def tell() -> None:
-        nonlocal count
-        count += 1
-        if count == 2:
-            told.set()
+    def tell(method: str, params: dict[str, Any]) -> None:
+        told.append(method)
+        if len(told) == 2:
+            twice.set()
 
+    changes.follow(tell)
     async with anyio.create_task_group() as group:
-        group.start_soon(changes.relay, on_change)
-        group.start_soon(changes.follow, tell)
+        group.start_soon(changes.relay)
+        changes.take(TOOLS, {})
         await settle()
-        on_change[0]()
-        await settle()
-        assert count == 1
+        assert told == [TOOLS]
         for _ in range(100):
-            on_change[0]()
+            changes.take(TOOLS, {})
 
-        await told.wait()
+        await twice.wait()
         await settle()
-        assert count == 2
+        assert told == [TOOLS, TOOLS]
         group.cancel_scope.cancel()
-
-    assert on_change == []
 
 
 async def test_the_next_change_is_not_told_before_its_time() -> None:
-    changes, on_change, count = Changes(interval=3600), list[Callable[[], None]](), 0
-
-    async def tell() -> None:
-        nonlocal count
-        count += 1
-
+    changes, told = Changes(interval=3600), list[str]()
+    changes.follow(lambda method, params: told.append(method))
     async with anyio.create_task_group() as group:
-        group.start_soon(changes.relay, on_change)
-        group.start_soon(changes.follow, tell)
+        group.start_soon(changes.relay)
         for _ in range(3):
             await settle()
-            if on_change:
-                on_change[0]()
+            changes.take(TOOLS, {})
 
         await settle()
         group.cancel_scope.cancel()
 
-    assert count == 1
+    assert told == [TOOLS]
 
 
-async def test_one_client_that_does_not_read_holds_up_no_other() -> None:
-    changes, on_change = Changes(interval=0), list[Callable[[], None]]()
-    stuck, count, thrice = anyio.Event(), 0, anyio.Event()
-
-    async def hang() -> None:
-        stuck.set()
-        await anyio.sleep_forever()
-
-    async def tell() -> None:
-        nonlocal count
-        count += 1
-        if count == 3:
-            thrice.set()
+async def test_each_resource_that_changed_is_told_once_and_to_nobody_who_has_left() -> None:
+    changes, told, missed = Changes(interval=3600), list[Any](), list[Any]()
+    changes.follow(lambda method, params: told.append((method, params)))
+    leave = changes.follow(lambda method, params: missed.append(params))
+    leave()
+    for uri in ("a:1", "a:2", "a:1"):
+        changes.take(UPDATED, {"uri": uri})
 
     async with anyio.create_task_group() as group:
-        group.start_soon(changes.relay, on_change)
-        group.start_soon(changes.follow, hang)
-        group.start_soon(changes.follow, tell)
+        group.start_soon(changes.relay)
         await settle()
-        for wanted in (1, 2, 3):
-            on_change[0]()
-            while count < wanted:
-                await settle()
-
-        await stuck.wait()
-        await thrice.wait()
         group.cancel_scope.cancel()
+
+    assert told == [(UPDATED, {"uri": "a:1"}), (UPDATED, {"uri": "a:2"})]
+    assert missed == []

@@ -406,7 +406,7 @@ async def test_a_call_whose_server_ends_while_it_asks_never_runs(transport: Tran
 
         group.cancel_scope.cancel()
 
-    assert runs.seen == ["this server is closing; nothing ran"]
+    assert runs.seen == ["no approval came, nothing ran: this server is closing"]
     assert runs.count["buy"] == 0
 
 
@@ -452,9 +452,17 @@ class Person:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    async def __call__(self, form: dict[str, Any]) -> Result:
+    async def __call__(self, method: str, form: dict[str, Any]) -> Result:
+        assert method == "elicitation/create"
         self.asked.append(form["message"])
         return {"action": "accept", "content": {"approve": True}}
+
+
+FORMS: dict[str, Any] = {"elicitation": {}}
+
+
+def legacy(person: Person) -> Asker:
+    return Asker(modern=False, capabilities=FORMS, asks=person)
 
 
 async def answer(handlers: Handlers, asker: Asker, name: str, **args: Any) -> Result:
@@ -485,7 +493,7 @@ async def test_the_effective_arguments_are_shown_and_are_what_runs() -> None:
 
     runs, person = Runs(), Person()
     handlers = await offering(*everything(runs), hooks=Hooks([Fixed()]))
-    result = await answer(handlers, Asker(modern=False, ask=person), "buy", city="Tokyo")
+    result = await answer(handlers, legacy(person), "buy", city="Tokyo")
 
     assert result == text("bought 東京")
     assert len(person.asked) == 1
@@ -495,7 +503,7 @@ async def test_the_effective_arguments_are_shown_and_are_what_runs() -> None:
 async def test_a_call_that_changes_after_each_yes_is_given_up() -> None:
     runs, person = Runs(), Person()
     handlers = await offering(*everything(runs), hooks=Hooks([Counting()]))
-    result = await answer(handlers, Asker(modern=False, ask=person), "buy")
+    result = await answer(handlers, legacy(person), "buy")
 
     assert result == text('"buy" changed each time it was approved; nothing ran', isError=True)
     assert (len(person.asked), runs.count["buy"]) == (MOST_QUESTIONS, 0)
@@ -504,7 +512,7 @@ async def test_a_call_that_changes_after_each_yes_is_given_up() -> None:
 async def test_a_modern_yes_to_a_call_that_has_changed_is_asked_anew() -> None:
     runs = Runs()
     handlers = await offering(*everything(runs), hooks=Hooks([Counting()]))
-    asker = Asker(has_form=True)
+    asker = Asker(capabilities=FORMS)
     question = await answer(handlers, asker, "buy")
     reply = {"name": "buy", "inputResponses": YES, "requestState": question["requestState"]}
     again = await handlers.call_tool(asker, reply)
@@ -522,7 +530,7 @@ async def test_a_yes_does_not_outlive_a_change_of_the_tool() -> None:
     harmless = {"name": "deed", "description": "Harmless.", "inputSchema": {"type": "object"}}
     shelf = Shelf(servers_tool("deed", deed, definition=harmless, confirm=True))
     catalog = await shelf.offered()
-    handlers, asker = Handlers(catalog), Asker(has_form=True)
+    handlers, asker = Handlers(catalog), Asker(capabilities=FORMS)
     question = await answer(handlers, asker, "deed")
     changed = {**harmless, "description": "Harmful."}
     shelf.listing = (servers_tool("deed", deed, definition=changed, confirm=True),)
@@ -543,9 +551,9 @@ async def test_a_tool_may_ask_by_itself_and_hears_of_the_yes() -> None:
 
     person = Person()
     handlers = await offering(function_tool(careful))
-    legacy = await answer(handlers, Asker(modern=False, ask=person), "careful", path="/tmp/x")
+    told = await answer(handlers, legacy(person), "careful", path="/tmp/x")
 
-    assert legacy["structuredContent"] == {"deleted": "/tmp/x", "confirmed": True}
+    assert told["structuredContent"] == {"deleted": "/tmp/x", "confirmed": True}
     assert person.asked[0].splitlines()[2:] == [
         "server: local",
         "tool: careful",
@@ -562,7 +570,7 @@ async def test_a_tool_may_ask_by_itself_and_hears_of_the_yes() -> None:
 async def test_a_legacy_client_cannot_bring_a_sealed_question() -> None:
     runs = Runs()
     handlers = await offering(*everything(runs))
-    question = await answer(handlers, Asker(has_form=True), "buy")
+    question = await answer(handlers, Asker(capabilities=FORMS), "buy")
     reply = {"name": "buy", "inputResponses": YES, "requestState": question["requestState"]}
     result = await handlers.call_tool(Asker(modern=False), reply)
 
@@ -573,7 +581,7 @@ async def test_a_legacy_client_cannot_bring_a_sealed_question() -> None:
 async def test_arguments_too_long_to_show_are_said_to_be_cut() -> None:
     person = Person()
     handlers = await offering(*everything(Runs()))
-    await answer(handlers, Asker(modern=False, ask=person), "buy", city="x" * 10_000, end="last")
+    await answer(handlers, legacy(person), "buy", city="x" * 10_000, end="last")
 
     assert "last" not in person.asked[0]
     assert "CUT HERE: 4000 of " in person.asked[0]

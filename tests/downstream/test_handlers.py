@@ -214,8 +214,16 @@ async def test_the_listing_is_built_once_for_each_version() -> None:
 
     assert again["tools"] is first["tools"]
     assert [tool["name"] for tool in later["tools"]] == ["a", "b"]
-    assert handlers.input_schema("b") == {"type": "object"}
-    assert handlers.input_schema("c") is None
+
+
+async def test_only_schemas_that_put_arguments_in_headers_are_compared_with_headers() -> None:
+    schema = {"type": "object", "properties": {"to": {"type": "string", "x-mcp-header": "To"}}}
+    mirrored = servers_tool("m", nothing, definition={"name": "m", "inputSchema": schema})
+    handlers = await handlers_of(servers_tool("a", nothing), mirrored)
+
+    assert handlers.mirrored_schema("m") == schema
+    assert handlers.mirrored_schema("a") is None
+    assert handlers.mirrored_schema(None) is None
 
 
 @pytest.mark.parametrize("cursor", ["", "next", 1])

@@ -6,6 +6,7 @@ import json
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import anyio
@@ -151,7 +152,9 @@ async def test_the_principal_of_a_token_reaches_the_tool() -> None:
     seen: list[str] = []
 
     class Listening(Handlers):
-        async def list_tools(self, asker: Any, params: Any) -> dict[str, Any]:
+        async def list_tools(
+            self, asker: Any, params: Any, on_progress: Any = None
+        ) -> dict[str, Any]:
             seen.append(asker.principal)
             return await super().list_tools(asker, params)
 
@@ -365,8 +368,10 @@ async def test_a_legacy_client_that_only_loses_its_connection_cancels_nothing() 
     async with serving(handlers) as url, httpx2.AsyncClient(timeout=10) as http:
         session = await legacy_session(http, url)
         slow = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "slow"}}
-        async with http.stream("POST", url, json=slow, headers=session):
+        async with anyio.create_task_group() as group:
+            group.start_soon(partial(http.post, url, json=slow, headers=session))
             await runs.started.wait()
+            group.cancel_scope.cancel()
 
         assert (await http.post(url, json=listing(3), headers=session)).status_code == 200
         assert not runs.cancelled.is_set()

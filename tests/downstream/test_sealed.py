@@ -56,7 +56,7 @@ def test_a_question_takes_one_answer() -> None:
 
 def test_a_question_does_not_outlive_its_time() -> None:
     clock = Clock()
-    seals = Seals(clock)
+    seals = Seals(clock=clock)
     token = seals.seal("p", "", "r", None)
     clock.now += LIFETIME - 0.1
     assert seals.open(token) is not None
@@ -70,7 +70,7 @@ def test_answers_beyond_what_can_be_remembered_are_refused_until_old_ones_are_fo
 ) -> None:
     monkeypatch.setattr(sealed, "REMEMBERED", 2)
     clock = Clock()
-    seals = Seals(clock)
+    seals = Seals(clock=clock)
 
     def answer() -> bool:
         question = seals.open(seals.seal("p", "", "r", None))

@@ -18,7 +18,7 @@ from mcp import Client
 from mcp_types import InputRequiredResult
 
 from bridge.downstream import stdio
-from bridge.downstream.stdio import _Lines, _Unreadable
+from bridge.downstream.stdio import _Lines, _TooLong
 from tests.downstream.fronts import ERAS, ROOT, answering, app, counts
 
 APP = [sys.executable, "-m", "tests.downstream.stdio_app", "60"]
@@ -217,11 +217,11 @@ async def test_a_line_too_long_is_skipped(monkeypatch: pytest.MonkeyPatch, tmp_p
     with source.open("rb") as file:
         lines = _Lines(file.fileno())
         assert await lines.read() == b"short"
-        with pytest.raises(_Unreadable):
+        with pytest.raises(_TooLong):
             await lines.read()
 
         assert await lines.read() == b"after"
-        with pytest.raises(_Unreadable):
+        with pytest.raises(_TooLong):
             await lines.read()
 
         assert await lines.read() is None

@@ -1,0 +1,107 @@
+"""The response to one POST: a JSON body, or a stream as soon as something has to come before it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from starlette.types import Receive, Send
+
+from bridge.downstream.client import Client, Message
+from bridge.downstream.encoding import encoded
+from bridge.downstream.leaving import Leaving
+from bridge.downstream.streams import HEADERS, EventStream
+
+WATCH_AFTER = 0.05
+"""Seconds after which it is watched whether the client is still there.
+
+Most calls are done by then, and watching costs a task.
+"""
+
+Headers = Sequence[tuple[bytes, bytes]]
+
+
+class Reply:
+    """One response, not begun until it must be."""
+
+    __slots__ = (
+        "_accepts_stream",
+        "_client",
+        "_extra",
+        "_leaving",
+        "_new_stream",
+        "_send",
+        "_stream",
+        "_writer",
+    )
+
+    def __init__(
+        self,
+        send: Send,
+        *,
+        accepts_stream: bool = False,
+        new_stream: Callable[[], EventStream] = EventStream,
+        extra: Headers = (),
+    ) -> None:
+        self._send = send
+        self._accepts_stream = accepts_stream
+        self._new_stream = new_stream
+        self._extra = extra
+        self._stream: EventStream | None = None
+        self._writer: asyncio.Task[None] | None = None
+        self._leaving: Leaving | None = None
+        self._client: Client | None = None
+
+    def post(self, message: Message) -> None:
+        """Send something before the answer; dropped where the client accepts no stream."""
+        if not self._accepts_stream:
+            return
+
+        if self._stream is None:
+            self._stream = self._new_stream()
+            self._writer = asyncio.get_running_loop().create_task(self._write(self._stream))
+
+        self._stream.post(message)
+
+    def watch(self, receive: Receive, client: Client) -> None:
+        """Cancel what runs for this client when it leaves: so the modern era has it."""
+        self._client = client
+        self._leaving = Leaving(receive, self._left)
+        self._leaving.watch_after(WATCH_AFTER)
+
+    async def finish(self, answer: Message | None, status: int) -> None:
+        """Send the answer and end the response; None for a request that its client cancelled."""
+        if self._leaving is not None:
+            self._leaving.end()
+
+        if self._stream is not None and self._writer is not None:
+            self._stream.end(answer)
+            await self._writer
+        elif answer is None:
+            await self._whole(b"", 202)
+        else:
+            await self._whole(encoded(answer), status)
+
+    async def _whole(self, body: bytes, status: int) -> None:
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+            *self._extra,
+        ]
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": body})
+
+    async def _write(self, stream: EventStream) -> None:
+        headers = [*HEADERS, *self._extra]
+        await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+        await stream.write(self._send, self._is_gone)
+
+    def _is_gone(self) -> bool:
+        return self._leaving is not None and self._leaving.is_gone
+
+    def _left(self) -> None:
+        if self._stream is not None:
+            self._stream.wake()
+
+        if self._client is not None:
+            self._client.close()
