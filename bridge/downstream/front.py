@@ -19,6 +19,7 @@ from bridge.downstream.router import MULTI_ROUND, Router
 from bridge.telemetry import log
 
 LISTEN = "subscriptions/listen"
+ROOTS_CHANGED = "notifications/roots/list_changed"
 
 
 class Front:
@@ -106,6 +107,8 @@ class Front:
             client.answer(message)
         elif method == "notifications/cancelled" and isinstance(params, dict):
             client.cancel(params.get("requestId"))
+        elif method == ROOTS_CHANGED and client.version:
+            self._router.tell(client, method, params if isinstance(params, dict) else {})
         elif method == "notifications/initialized" and client.version:
             self._follow(client)
 

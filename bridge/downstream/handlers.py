@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import uuid
+import itertools
+import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
@@ -17,18 +18,19 @@ from bridge.downstream import eras
 from bridge.downstream.asker import Asker
 from bridge.downstream.confirm import Confirmations
 from bridge.downstream.jsonrpc import InvalidParams
-from bridge.downstream.listing import Listing, list_catalog
-from bridge.downstream.offering import Handler, Offering, Subscribable
+from bridge.downstream.listing import Listing, list_catalog, unchanged
+from bridge.downstream.offering import Handler, Offering, Settle, Subscribable
+from bridge.downstream.passing import Passing
 from bridge.downstream.results import failure, to_answer
 from bridge.errors import ToolError
 from bridge.version import VERSION
 
 INPUT_REQUIRED = "input_required"
+PROCESS, NUMBERS = f"{secrets.token_hex(8)}-", itertools.count(1)
+"""What the ids of calls are made of: a UUID for each would cost more than the rest of it."""
+
 MOST_QUESTIONS = 3
 """How often one call may be asked again because what it would do has changed meanwhile."""
-
-
-Settle: TypeAlias = Callable[[], Awaitable[None]]
 
 
 async def settled() -> None:
@@ -40,6 +42,14 @@ Leave: TypeAlias = Callable[[Asker], Awaitable[None]]
 
 async def nothing_kept(asker: Asker) -> None:
     """Nothing is kept for single clients."""
+
+
+Told: TypeAlias = Callable[[Asker, str, dict[str, Any]], Awaitable[None]]
+"""Takes a client's own notification, method and params; never raises."""
+
+
+async def nobody_told(asker: Asker, method: str, params: dict[str, Any]) -> None:
+    """No server hears of what clients say."""
 
 
 class Offer(Protocol):
@@ -69,11 +79,14 @@ class Handlers:
         more: Sequence[Offering] = (),
         resources: Subscribable | None = None,
         leave: Leave = nothing_kept,
+        told: Told = nobody_told,
+        passing: Passing | None = None,
     ) -> None:
         """`settle` waits while more tools may still come, as they do when bridge has just begun.
 
         `more` is what is served beside the tools, `resources` the one of them whose changes can
-        be followed; `leave` hears of each legacy client whose conversation is over.
+        be followed; `leave` hears of each legacy client whose conversation is over, `told` of
+        what one says that servers may want to hear. `passing` has a last look at answers.
         """
         self._catalog = catalog
         self._settle = settle
@@ -83,6 +96,9 @@ class Handlers:
         self.more = more
         self.resources = resources
         self.leave = leave
+        self.told = told
+        self._passing = passing
+        self._listed_passing = 0
         self.name = name
         self.version = version
         self.instructions = instructions
@@ -119,7 +135,7 @@ class Handlers:
         await self._settle()
         result = {
             "protocolVersion": version,
-            "capabilities": self.capabilities(),
+            "capabilities": eras.capabilities_for(self.capabilities(), modern=False),
             "serverInfo": self.stamp,
         }
         return (
@@ -129,11 +145,9 @@ class Handlers:
     async def discovered(self) -> Result:
         """Answer `server/discover`."""
         await self._settle()
-        capabilities = self.capabilities()
-        capabilities.pop("logging", None)  # it has no method there; log messages need none
         result: Result = {
             "supportedVersions": [eras.MODERN_VERSION],
-            "capabilities": capabilities,
+            "capabilities": eras.capabilities_for(self.capabilities(), modern=True),
         }
         if self.instructions is not None:
             result["instructions"] = self.instructions
@@ -193,6 +207,10 @@ class Handlers:
         except ToolError as error:  # the person's no, or nobody to ask
             answer = failure(str(error))
 
+        if self._passing is not None:
+            upstream = getattr(tools.get(call.name), "upstream", "")
+            answer = self._passing.answer(asker, upstream, answer)
+
         return eras.for_client(answer, modern=asker.modern, stamp=self.stamp)
 
     async def _answer(
@@ -232,7 +250,7 @@ class Handlers:
         granted: ToolConfirmation | None,
         on_progress: ProgressSink | None,
     ) -> Outcome:
-        session = Session(asker.session or uuid.uuid4().hex, asker.principal, self.name)
+        session = Session(asker.session or call.id, asker.principal, self.name)
         outcomes = await execute(
             [call],
             tools,
@@ -246,8 +264,11 @@ class Handlers:
 
     def _current_listing(self) -> Listing:
         listing, version = self._listing, self._catalog.version
-        if listing is None or listing.version != version:
-            listing = self._listing = list_catalog(version, self._catalog.tools)
+        passing = 0 if self._passing is None else self._passing.version
+        if listing is None or (listing.version, self._listed_passing) != (version, passing):
+            definition = unchanged if self._passing is None else self._passing.definition
+            listing = self._listing = list_catalog(version, self._catalog.tools, definition)
+            self._listed_passing = passing
 
         return listing
 
@@ -265,4 +286,4 @@ def to_call(params: Mapping[str, Any]) -> FunctionCall:
     if not isinstance(arguments, dict | None):
         raise InvalidParams(f'the "arguments" of "{name}" must be an object')
 
-    return FunctionCall(uuid.uuid4().hex, name, {} if arguments is None else arguments)
+    return FunctionCall(f"{PROCESS}{next(NUMBERS)}", name, {} if arguments is None else arguments)

@@ -135,17 +135,13 @@ class Endpoint:
         self, message: Message | None, scope: Scope, receive: Receive, send: Send
     ) -> None:
         headers = scope[HEADERS]
-        if message is None:
+        if message is None or not (_is_call(message) or _is_answer(message)):
             await Reply(send).finish(_unreadable(scope), 400)
             return
 
         is_first = message.get("method") == "initialize" and SESSION not in headers
         session = self._added(scope) if is_first else self._session(scope, headers)
-        if not is_id(message.get("id")) or "method" not in message:
-            if not _is_call(message) and not _is_answer(message):
-                await Reply(send).finish(_unreadable(scope), 400)
-                return
-
+        if "id" not in message or "method" not in message:
             self._front.receive(session.client, message)
             await _empty(send, 202)
             return

@@ -195,6 +195,7 @@ def _deeds(runs: Runs) -> list[Tool]:
             runs.cancelled.set()
 
     async def until(ctx: ToolContext, args: Args) -> Result:
+        await ctx.report_progress(1, 2)
         runs.started.set()
         await runs.go_on.wait()
         return text("went on")
