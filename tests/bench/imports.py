@@ -6,6 +6,7 @@ import resource
 import statistics
 import subprocess
 import sys
+from collections.abc import Iterator
 
 ROUNDS = 7
 STARTS = {
@@ -25,18 +26,23 @@ def cpu_seconds(arguments: list[str]) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def main() -> None:
-    """Print the median of several rounds, in which everything takes its turn."""
+def measured(rounds: int = ROUNDS) -> dict[str, float]:
+    """CPU seconds of each start: the median of several rounds, in which all take their turns."""
     seen: dict[str, list[float]] = {name: [] for name in STARTS}
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for name, arguments in STARTS.items():
             seen[name].append(cpu_seconds(arguments))
 
-    found = {name: statistics.median(values) for name, values in seen.items()}
+    return {name: statistics.median(values) for name, values in seen.items()}
+
+
+def table(found: dict[str, float]) -> Iterator[str]:
+    """A line for each start."""
+    yield "what starting costs"
     for name, seconds in found.items():
         ratio = seconds / found["import mcp"]
-        print(f"{name:32} {seconds:6.3f} s CPU  {ratio:5.2f} x import mcp")  # noqa: T201
+        yield f"  {name:<32}{seconds:6.3f} s CPU   {ratio:5.2f} x import mcp"
 
 
 if __name__ == "__main__":
-    main()
+    sys.stdout.writelines(f"{line}\n" for line in table(measured()))
