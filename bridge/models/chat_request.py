@@ -14,7 +14,7 @@ from bridge.core.content import Blob, Part
 from bridge.core.declaration import Declaration
 from bridge.core.request import LLMRequest
 from bridge.core.wire import dumps, loads
-from bridge.models.offered import declarations, parameters, system_text
+from bridge.models.offered import declarations, system_text
 from bridge.models.turns import Answer, ModelTurn, UserTurn, to_turns
 
 Json: TypeAlias = dict[str, Any]
@@ -43,9 +43,9 @@ def to_body(
         CapabilityError: The request holds one of a provider's own tools.
     """
     body: Json = {"model": request.model or model, "messages": to_messages(request, media)}
-    offered = declarations(request, backend)
+    offered = declarations(request, backend, "openai")
     if offered:
-        body["tools"] = [_tool(declaration) for declaration in offered]
+        body["tools"] = [_tool(declaration, schema) for declaration, schema in offered]
 
     if request.config is not None and request.config.response_schema is not None:
         schema = {"name": "answer", "schema": request.config.response_schema}
@@ -181,8 +181,8 @@ def unsealed(part: Part) -> Json:
     return {EXTRA: kept[EXTRA]} if isinstance(kept, dict) and EXTRA in kept else {}
 
 
-def _tool(declaration: Declaration) -> Json:
-    function: Json = {"name": declaration.name, "parameters": parameters(declaration)}
+def _tool(declaration: Declaration, parameters: Json) -> Json:
+    function: Json = {"name": declaration.name, "parameters": parameters}
     if declaration.description:
         function["description"] = declaration.description
 

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from bridge.core.declaration import Declaration, Schema
+from bridge.core.dialects.dialect import Dialect, in_dialect
 from bridge.core.request import LLMRequest
-from bridge.errors import CapabilityError
+from bridge.core.wire import dumps, loads
+from bridge.errors import CapabilityError, InvalidSchema
+from bridge.telemetry import log
+
+MOST_REMEMBERED = 2048
 
 
-def declarations(request: LLMRequest, backend: str) -> list[Declaration]:
-    """Every function that the model may call.
+def declarations(
+    request: LLMRequest, backend: str, dialect: Dialect
+) -> list[tuple[Declaration, Schema]]:
+    """Every function that the model may call, with its parameters in this dialect.
+
+    One whose schema cannot be used is left out and logged, because a provider refuses the whole
+    request for it. The schemas are shared with later requests: do not change them.
 
     Raises:
         CapabilityError: The request holds one of a provider's own tools, which `backend` lacks.
@@ -21,16 +33,32 @@ def declarations(request: LLMRequest, backend: str) -> list[Declaration]:
             "agent, or give the agent a model that has it"
         )
 
-    return [found for entry in entries for found in entry.function_declarations or ()]
+    asked = [found for entry in entries for found in entry.function_declarations or ()]
+    usable = ((found, _parameters(found, dialect)) for found in asked)
+    return [(found, schema) for found, schema in usable if schema is not None]
 
 
-def parameters(declaration: Declaration) -> Schema:
-    """The schema of a function's arguments; one that is absent stands for an empty object.
+def _parameters(declaration: Declaration, dialect: Dialect) -> Schema | None:
+    schema = declaration.parameters_json_schema or {}
+    try:
+        return _written(declaration.name, dumps(schema), dialect)
+    except ValueError as exc:
+        log.warning('tool "%s" is left out: its schema is not JSON: %s', declaration.name, exc)
+        return None
 
-    The schema is untouched, but that `type` and `properties` are there: some providers refuse a
-    function without them, and they change nothing about which arguments fit.
+
+@lru_cache(MOST_REMEMBERED)
+def _written(name: str, schema: bytes, dialect: Dialect) -> Schema | None:
+    """The schema in a dialect, None if that has no words for it.
+
+    Every request of a conversation has the same tools: each schema is written, and a tool that
+    cannot be used is logged, once as long as it is remembered.
     """
-    return {"type": "object", "properties": {}, **(declaration.parameters_json_schema or {})}
+    try:
+        return in_dialect(Declaration(name, "", loads(schema)), dialect).parameters_json_schema
+    except InvalidSchema as exc:
+        log.warning("%s; it is left out of what the model is offered", exc)
+        return None
 
 
 def system_text(request: LLMRequest) -> str:

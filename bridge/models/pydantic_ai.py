@@ -29,11 +29,12 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
+from bridge.core.dialects.dialect import Dialect
 from bridge.core.request import LLMRequest
 from bridge.core.response import LLMResponse
 from bridge.errors import BridgeError, ConfigError, ModelError
 from bridge.models.answers import excerpt, piece
-from bridge.models.offered import declarations, parameters, system_text
+from bridge.models.offered import declarations, system_text
 from bridge.models.pydantic_ai_messages import to_answer, to_messages
 
 CLOSE_SECONDS = 5.0
@@ -119,9 +120,11 @@ class PydanticAIModel:
                 ToolDefinition(
                     name=declaration.name,
                     description=declaration.description,
-                    parameters_json_schema=parameters(declaration),
+                    parameters_json_schema=parameters,
                 )
-                for declaration in declarations(request, f'the model "{self.name}"')
+                for declaration, parameters in declarations(
+                    request, f'the model "{self.name}"', self._dialect()
+                )
             ]
         )
         instruction = system_text(request)
@@ -134,6 +137,11 @@ class PydanticAIModel:
             asked.output_mode = "native" if self._takes_schemas() else "prompted"
 
         return asked
+
+    def _dialect(self) -> Dialect:
+        """Pydantic AI fits JSON Schema to providers itself, but for the names Anthropic refuses."""
+        is_claude = self._model.system == "anthropic" or "claude" in self.name
+        return "anthropic" if is_claude else "openai"
 
     def _takes_schemas(self) -> bool:
         """Whether the provider holds the model to a schema, or can only be told of it."""

@@ -38,6 +38,7 @@ def test_a_plain_question_is_a_plain_body() -> None:
 
 def test_everything_a_request_holds_is_sent() -> None:
     schema = {"type": "object", "properties": {"n": {"$ref": "#/$defs/n"}}, "$defs": {"n": {}}}
+    written = {"type": "object", "properties": {"n": {}}}
     config = GenerateConfig(
         system_instruction=Content("user", (Part(text="Be brief."), Part(text="Be kind."))),
         tools=[None, ModelTool([Declaration("count", "Counts.", schema, {"type": "object"})])],
@@ -54,7 +55,7 @@ def test_everything_a_request_holds_is_sent() -> None:
         "tools": [
             {
                 "type": "function",
-                "function": {"name": "count", "description": "Counts.", "parameters": schema},
+                "function": {"name": "count", "description": "Counts.", "parameters": written},
             }
         ],
         "response_format": {
@@ -92,6 +93,39 @@ def test_parameters_are_always_an_object(schema: dict[str, Any] | None, sent: An
     tools = body(LLMRequest(config=config))["tools"]
 
     assert tools == [{"type": "function", "function": {"name": "now", "parameters": sent}}]
+
+
+def test_a_tool_whose_schema_cannot_be_used_is_left_out_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    lost = {"type": "object", "properties": {"n": {"$ref": "#/$defs/lost"}}}
+    tools = [Declaration("lost-in-chat", "", lost), Declaration("now")]
+    config = GenerateConfig(tools=[ModelTool(tools)])
+
+    offered = body(LLMRequest(config=config))["tools"]
+
+    assert [tool["function"]["name"] for tool in offered] == ["now"]
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        (
+            "WARNING",
+            'the schema of tool "lost-in-chat" cannot be used as openai: at "/properties/n": '
+            '"$ref": "#/$defs/lost" leads to no schema; it is left out of what the model is '
+            "offered",
+        )
+    ]
+
+    body(LLMRequest(config=config))
+    assert len(caplog.records) == 1
+
+
+def test_a_schema_that_is_not_json_costs_its_tool_alone(caplog: pytest.LogCaptureFixture) -> None:
+    endless = {"type": "object", "maxProperties": float("inf")}
+    tools = [Declaration("endless", "", endless)]
+
+    offered = body(LLMRequest(config=GenerateConfig(tools=[ModelTool(tools)])))
+
+    assert "tools" not in offered
+    assert 'tool "endless" is left out: its schema is not JSON' in caplog.text
 
 
 def test_a_tool_of_the_providers_own_is_refused_by_name() -> None:

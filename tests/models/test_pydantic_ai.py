@@ -96,9 +96,24 @@ async def test_instruction_tools_and_settings_reach_the_model() -> None:
         (t.name, t.description, t.parameters_json_schema) for t in provider.info.function_tools
     ]
     assert tools == [
-        ("count", "Counts.", schema),
+        ("count", "Counts.", {"type": "object", "properties": {"n": {}}}),
         ("now", "", {"type": "object", "properties": {}}),
     ]
+
+
+@pytest.mark.parametrize(("name", "kept"), [("small", ["$top", "n"]), ("claude-small", ["n"])])
+async def test_a_tool_is_offered_in_the_dialect_of_the_model(name: str, kept: list[str]) -> None:
+    provider = Provider()
+    schema = {"type": "object", "properties": {"$top": {}, "n": {}}}
+    lost = {"type": "object", "properties": {"n": {"$ref": "#/$defs/lost"}}}
+    declared = [Declaration("list", "", schema), Declaration("lost", "", lost)]
+    model = PydanticAIModel(FunctionModel(provider._answer, model_name=name))
+
+    await answer(model, user("Hi"), tools=[ModelTool(declared)])
+
+    assert provider.info is not None
+    (tool,) = provider.info.function_tools
+    assert [*tool.parameters_json_schema["properties"]] == kept
 
 
 async def test_settings_go_with_a_streamed_request_too() -> None:

@@ -1,0 +1,45 @@
+"""Tools as models read them: in the dialect of a provider, and which of them none can read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from bridge.core.declaration import Declaration
+from bridge.core.dialects.dialect import DIALECTS, Dialect, in_dialect
+from bridge.core.tool import Tool
+from bridge.errors import InvalidSchema
+
+
+def declaration_of(tool: Any, dialect: Dialect) -> Declaration | None:
+    """What a model of this dialect reads of a tool; None where it reads nothing of it.
+
+    Raises:
+        InvalidSchema: The tool cannot be declared in this dialect, and why.
+    """
+    declare = getattr(tool, "declaration", None)
+    told: Declaration | None = None if declare is None else declare()
+    return None if told is None else in_dialect(told, dialect)
+
+
+def quarantined(tools: Iterable[Tool], dialects: Iterable[Dialect] = DIALECTS) -> Mapping[str, str]:
+    """For each tool that some dialect has no words for, by its name, why; the others are fine.
+
+    Dialects that fail for the same reason are named together.
+    """
+    asked = tuple(dialects)
+    found: dict[str, str] = {}
+    for tool in tools:
+        reasons: dict[str, list[str]] = {}
+        for dialect in asked:
+            try:
+                declaration_of(tool, dialect)
+            except InvalidSchema as exc:
+                reasons.setdefault(str(exc.__cause__ or exc), []).append(dialect)
+
+        if reasons:
+            found[tool.name] = "; ".join(
+                f"{', '.join(names)}: {reason}" for reason, names in reasons.items()
+            )
+
+    return found
