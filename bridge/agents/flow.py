@@ -50,7 +50,8 @@ async def run_flow(run: AgentRun) -> AsyncIterator[Event]:
 
     raise BridgeError(
         f'"{run.agent.name}" asked its model {run.config.most_model_calls} times and is not done; '
-        "raise RunConfig.most_model_calls if that is as it should be"
+        "if that is as it should be, raise agent.max_steps in the configuration file, or "
+        "RunConfig.most_model_calls in Python"
     )
 
 

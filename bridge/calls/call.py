@@ -21,6 +21,7 @@ from bridge.core.context import Context, ProgressSink, ToolContext
 from bridge.core.tool import Tool, is_function_tool
 from bridge.errors import BridgeError, ToolError, UpstreamError
 from bridge.telemetry import log
+from bridge.tools.cancelled import self_cancelled
 
 Job: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 Runner: TypeAlias = Callable[[Sequence[Job]], Awaitable[None]]
@@ -86,6 +87,7 @@ async def execute(
     if len(calls) == 1:
         call = calls[0]
         desk = ToolContext(ctx, call.id, None, confirmations.get(call.id), on_progress, caller)
+        desk.is_relayed = caller is not None and not hooks
         return [await _answer(call, tools, desk, hooks, streams)]
 
     outcomes: list[Outcome | None] = [None] * len(calls)
@@ -209,7 +211,11 @@ async def _settled(stage: Awaitable[Result | None]) -> Settled:
 
 async def _run(tool: Any, ctx: ToolContext, args: Args) -> Result | None:
     """Run the tool, and see that it answers with an object or not at all."""
-    result = await tool.run(ctx, args)
+    try:
+        result = await tool.run(ctx, args)
+    except anyio.get_cancelled_exc_class() as exc:
+        raise self_cancelled(exc, f'the tool "{tool.name}"') from exc
+
     if result is None or isinstance(result, dict):
         return result
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias
 
+import anyio
+
 from bridge.core.content import Args, Result
 from bridge.core.context import ToolContext
 from bridge.core.tool import Tool
 from bridge.errors import ConfigError, ToolError
+from bridge.tools.cancelled import self_cancelled
 
 Before: TypeAlias = Callable[[ToolContext, Tool, Args], Awaitable[Result | None]]
 OnError: TypeAlias = Callable[[ToolContext, Tool, Args, Exception], Awaitable[Result | None]]
@@ -79,22 +82,31 @@ async def first_answer(stage: Sequence[Callable[..., Any]], *given: Any) -> Resu
     """Ask the hooks of one stage, in order, until one answers.
 
     Raises:
-        ToolError: A hook returned something that is neither a dict nor None.
+        ToolError: A hook returned something that is neither a dict nor None, or cancelled itself.
         Exception: Whatever a hook raises, which ends the stage, too.
     """
     for hook in stage:
-        answer = await hook(*given)
+        try:
+            answer = await hook(*given)
+        except anyio.get_cancelled_exc_class() as exc:
+            raise self_cancelled(exc, f"the hook {_name(hook)}") from exc
+
         if answer is None:
             continue
 
         if not isinstance(answer, dict):
-            name = getattr(hook, "__qualname__", type(hook).__name__)
             kind = type(answer).__name__
-            raise ToolError(f"the hook {name} returned a {kind}; a hook returns a dict or None")
+            raise ToolError(
+                f"the hook {_name(hook)} returned a {kind}; a hook returns a dict or None"
+            )
 
         return answer
 
     return None
+
+
+def _name(hook: Callable[..., Any]) -> str:
+    return str(getattr(hook, "__qualname__", type(hook).__name__))
 
 
 NO_HOOKS = Hooks()

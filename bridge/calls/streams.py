@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
+import anyio
 from anyio.abc import TaskGroup
 
 from bridge.core.content import Args, FunctionCall, Result
@@ -13,6 +14,7 @@ from bridge.core.context import ToolContext
 from bridge.core.scope import Scope
 from bridge.errors import CalledOff, ToolError
 from bridge.telemetry import log
+from bridge.tools.cancelled import self_cancelled
 
 STOP_STREAMING: Final = "stop_streaming"
 PENDING: Final = "It runs in the background; what it returns is told as it comes."
@@ -55,9 +57,15 @@ class Streams:
         """What a streaming tool answers. What it yields before it fails is lost.
 
         Raises:
-            ToolError: A piece is no text, or there is too much of it.
+            ToolError: A piece is no text, there is too much of it, or the tool cancelled itself.
             Exception: Whatever the tool raises.
         """
+        try:
+            return {"result": await self._joined(tool, ctx, args)}
+        except anyio.get_cancelled_exc_class() as exc:
+            raise self_cancelled(exc, f'the tool "{tool.name}"') from exc
+
+    async def _joined(self, tool: Any, ctx: ToolContext, args: Args) -> str:
         pieces: list[str] = []
         size = 0
         async with closing(tool.run_stream(ctx, args)) as stream:
@@ -68,7 +76,7 @@ class Streams:
 
                 pieces.append(piece)
 
-        return {"result": "".join(pieces)}
+        return "".join(pieces)
 
 
 class TurnStreams(Streams):
@@ -122,7 +130,11 @@ class LiveStreams(TurnStreams):
         call_id = ctx.function_call_id
         desk = ToolContext(whole, call_id, ctx.actions, ctx.tool_confirmation)
         opened = getattr(tool, "open_stream", None)
-        stream = tool.run_stream(desk, args) if opened is None else await opened(desk, args)
+        try:
+            stream = tool.run_stream(desk, args) if opened is None else await opened(desk, args)
+        except anyio.get_cancelled_exc_class() as exc:
+            raise self_cancelled(exc, f'the tool "{tool.name}"') from exc
+
         self._running.setdefault(tool.name, {})[call_id] = call_off
         self._tasks.start_soon(self._pass_on, tool.name, stream, desk)
         return {"status": PENDING}
@@ -133,6 +145,8 @@ class LiveStreams(TurnStreams):
             await self._send_all(name, stream, desk.scope)
         except CalledOff:
             log.info('the stream of "%s" was stopped', name)
+        except anyio.get_cancelled_exc_class() as exc:
+            log.warning("%s", self_cancelled(exc, f'the stream of "{name}"'))
         except Exception:  # the tool is a stranger's code, and the session may be gone
             log.warning('the stream of "%s" failed', name, exc_info=True)
         finally:

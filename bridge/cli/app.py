@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from bridge.cli.output import complain
+from bridge.cli.output import UNWRITTEN, complain
+from bridge.cli.standard import give_up_output, output_failure, prepare_streams
 from bridge.errors import BridgeError
+from bridge.version import VERSION
 
 app = typer.Typer(
     name="bridge",
-    help="Connect agents to MCP servers: one toolset, filtered, renamed, guarded by people.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
@@ -27,26 +29,64 @@ app = typer.Typer(
 
 Config = Annotated[
     list[Path],
-    typer.Argument(help="YAML files, merged left to right; or an mcp.json of another client."),
+    typer.Argument(
+        metavar="CONFIG…",
+        help="YAML files, merged left to right; or an mcp.json of another client.",
+    ),
 ]
 MaybeConfig = Annotated[
     list[Path] | None,
-    typer.Argument(help="YAML files, merged left to right. Default: ./bridge.yaml"),
+    typer.Argument(
+        metavar="[CONFIG…]", help="YAML files, merged left to right. Default: ./bridge.yaml"
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 Demo = Annotated[bool, typer.Option("--demo", help="Use the demo that comes with bridge.")]
 INTERRUPTED = 130
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"bridge {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_print_version, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Connect agents to MCP servers: one toolset, filtered, renamed, guarded by people."""
+
+
 @app.command()
 def serve(
     config: MaybeConfig = None,
     transport: Annotated[
-        str, typer.Option(help="http (Streamable HTTP), stdio, or sse (the deprecated HTTP+SSE).")
+        str,
+        typer.Option(
+            metavar="http|stdio|sse",
+            help="Streamable HTTP, standard streams, or the deprecated HTTP+SSE.",
+        ),
     ] = "http",
-    host: Annotated[str | None, typer.Option(help="Wins over serve.http.host.")] = None,
+    host: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Wins over serve.http.host.")
+    ] = None,
     port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Wins over serve.http.port; 0 picks one.")
+        int | None,
+        typer.Option(
+            metavar="PORT", min=0, max=65535, help="Wins over serve.http.port; 0 picks one."
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Processes that serve together; wins over serve.http.workers."
+        ),
     ] = None,
     demo: Demo = False,
 ) -> int | None:
@@ -54,7 +94,7 @@ def serve(
 
     Example: [bold]bridge serve bridge.yaml --port 8808[/bold]
     """
-    return _command("serve", config, demo, transport, host, port)
+    return _command("serve", config, demo, transport, host, port, workers)
 
 
 @app.command()
@@ -68,10 +108,16 @@ def tools(config: Config, as_json: AsJson = False) -> int | None:
 
 @app.command()
 def call(
-    config: Annotated[Path, typer.Argument(help="A YAML file; or an mcp.json.")],
-    tool: Annotated[str, typer.Argument(help="The offered name, as `bridge tools` shows it.")],
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A YAML file; or an mcp.json.")],
+    tool: Annotated[
+        str,
+        typer.Argument(metavar="TOOL", help="The offered name, as `bridge tools` shows it."),
+    ],
     arguments: Annotated[
-        str, typer.Argument(help="A JSON object; - reads it from standard input.")
+        str,
+        typer.Argument(
+            metavar="[ARGS_JSON]", help="A JSON object; - reads it from standard input."
+        ),
     ] = "{}",
     yes: Annotated[bool, typer.Option("--yes", help="Approve the call, if it asks.")] = False,
     as_json: AsJson = False,
@@ -147,19 +193,34 @@ def check(
 
 def run(argv: list[str]) -> int:
     """Run one command; returns the exit code. What goes wrong is said in a line, never a trace."""
+    prepare_streams()
+    code = _ended(argv)
+    failure = output_failure()
+    if failure is None:
+        return code
+
+    give_up_output()
+    if isinstance(failure, BrokenPipeError) or code:
+        return code
+
+    complain(f"{UNWRITTEN}: {failure.strerror or failure}")
+    return 1
+
+
+def _ended(argv: list[str]) -> int:
+    """Run one command; returns the exit code, before what it printed is known to be written."""
     try:
         result = app(args=argv, standalone_mode=False)
-        sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:  # whoever read has read enough, as `| head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except BridgeError as exc:
         complain(str(exc))
         return exc.exit_code
     except typer.Abort:
         return INTERRUPTED
+    except BrokenPipeError:  # whoever read has read enough, as `| head` does
+        give_up_output()
+        return 0
     except Exception as exc:
         return _unexpected(exc)
 
@@ -169,7 +230,9 @@ def run(argv: list[str]) -> int:
 def _unexpected(exc: Exception) -> int:
     """A usage error, which knows how to show itself; or a fault of ours, which must not hide."""
     if hasattr(exc, "show") and hasattr(exc, "exit_code"):
-        exc.show(file=sys.stderr)
+        with suppress(OSError):
+            exc.show(file=sys.stderr)
+
         return int(exc.exit_code)
 
     if os.environ.get("BRIDGE_DEBUG"):

@@ -13,12 +13,16 @@ from typing import Any
 import anyio
 
 from bridge.calls.call import Outcome, execute
-from bridge.cli.output import note, print_json, visible
+from bridge.cli.output import note, print_answer, print_json, visible
+from bridge.cli.standard import is_at_terminal, read_input
 from bridge.config.load import load
 from bridge.core.confirmation import ToolConfirmation
 from bridge.core.content import FunctionCall
 from bridge.core.context import local_context
+from bridge.core.wire import loads
+from bridge.downstream.display import one_line
 from bridge.errors import (
+    BridgeError,
     ConfigError,
     ConfirmationRejected,
     ToolError,
@@ -35,13 +39,13 @@ def run(config: Path, tool: str, arguments: str, yes: bool, as_json: bool) -> in
     Raises:
         BridgeError: The call could not be made, or failed; its `exit_code` says which.
     """
-    args = parse_arguments(sys.stdin.read() if arguments == "-" else arguments)
+    args = parse_arguments(read_input() if arguments == "-" else arguments)
     assembly = assemble(load([config]))
     outcome = anyio.run(_call, assembly, FunctionCall(uuid.uuid4().hex, tool, args), yes)
     if outcome.error is not None and not (as_json and outcome.raw is not None):
-        raise outcome.error
+        raise _failure(tool, outcome.error)
 
-    print_answer(outcome, as_json)
+    show(outcome, as_json)
     return 0 if outcome.error is None else 1
 
 
@@ -49,10 +53,13 @@ def parse_arguments(text: str) -> dict[str, Any]:
     """The arguments, as the JSON object they must be.
 
     Raises:
-        ConfigError: Not JSON, or not an object.
+        ConfigError: Not UTF-8, not JSON, nested too deeply, or not an object.
     """
     try:
-        args = json.loads(text)
+        text.encode("utf-8")
+        args = loads(text)
+    except UnicodeEncodeError as exc:  # what the system could not decode stands there as halves
+        raise ConfigError("the arguments are not UTF-8") from exc
     except ValueError as exc:
         raise ConfigError(f"the arguments are not JSON: {exc}") from exc
 
@@ -60,6 +67,14 @@ def parse_arguments(text: str) -> dict[str, Any]:
         raise ConfigError('the arguments must be a JSON object, like {"city": "Tokyo"}')
 
     return args
+
+
+def _failure(tool: str, error: Exception) -> BridgeError:
+    """What a failed call ends the command with: a tool's own code may raise anything."""
+    if isinstance(error, BridgeError):
+        return error
+
+    return ToolError(f'"{tool}" failed: {type(error).__name__}: {error}')
 
 
 async def _call(assembly: Assembly, asked: FunctionCall, yes: bool) -> Outcome:
@@ -100,16 +115,20 @@ async def _show_progress(progress: float, total: float | None, message: str | No
 
 async def _approved(tool: str, question: ToolConfirmation) -> bool:
     """Ask on the terminal; without one nobody can answer, and the answer is no."""
-    if not sys.stdin.isatty():
+    if not is_at_terminal():
         raise ConfirmationRejected(
             f'"{tool}" needs a person\'s yes and there is no terminal to ask on; '
             "--yes approves it. Nothing ran."
         )
 
     note(question.hint or f'"{tool}" asks for your approval.')
-    payload = question.payload
-    if isinstance(payload, dict) and "arguments" in payload:
-        note(json.dumps(payload["arguments"], indent=2, ensure_ascii=True))
+    payload = question.payload if isinstance(question.payload, dict) else {}
+    for part, key in (("server", "upstream"), ("tool", "tool")):
+        if isinstance(payload.get(key), str):
+            note(f"{part}: {one_line(payload[key])}")
+
+    if "arguments" in payload:
+        note(f"arguments: {json.dumps(payload['arguments'], indent=2, ensure_ascii=True)}")
 
     prompt = visible(f"Run {tool}? [y/N] ")
     answer = await anyio.to_thread.run_sync(input, prompt, abandon_on_cancel=True)
@@ -127,7 +146,7 @@ def _not_found(gateway: Gateway, name: str) -> ToolError:
     return kind(f'no tool named "{name}" is offered{hint}{gone}{problems}')
 
 
-def print_answer(outcome: Outcome, as_json: bool) -> None:
+def show(outcome: Outcome, as_json: bool) -> None:
     """The answer as it came, or the readable part of it."""
     if as_json:
         print_json(outcome.response if outcome.raw is None else outcome.raw)
@@ -136,6 +155,6 @@ def print_answer(outcome: Outcome, as_json: bool) -> None:
     answer = outcome.response or {}
     value = answer["output"] if set(answer) == {"output"} else answer
     if isinstance(value, str):
-        print(value if not sys.stdout.isatty() else visible(value))
+        print_answer(value if not sys.stdout.isatty() else visible(value))
     else:
         print_json(value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,6 +15,7 @@ from bridge.cli.chat_screen import JsonScreen, Screen
 from bridge.cli.chat_sessions import check_session_name, list_sessions
 from bridge.cli.chat_turns import FAILED, Chat
 from bridge.cli.config_files import chosen
+from bridge.cli.standard import read_input
 from bridge.config.load import load
 from bridge.errors import ConfigError
 from bridge.gateway.agent import open_agent
@@ -43,7 +43,7 @@ def run(
 
     forgiving_streams()
     if message is not None:
-        message = sys.stdin.read() if message == "-" else message
+        message = read_input() if message == "-" else message
         if not message.strip():
             raise ConfigError("--message: there is nothing in it to say")
 

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import anyio
 
-from bridge.cli.output import complain, counted, note, print_json, print_table
-from bridge.config.load import load
+from bridge.cli.output import complain, counted, note, print_answer, print_json, print_table
+from bridge.config.settings import Settings
 from bridge.errors import ConfigError
 from bridge.gateway.assembly import Assembly, assemble
+from bridge.gateway.checking import load_checked
 from bridge.gateway.live import running
 from bridge.upstream.status import UpstreamStatus
 
@@ -19,7 +20,7 @@ from bridge.upstream.status import UpstreamStatus
 def run(config: Sequence[Path], live: bool, as_json: bool) -> int:
     """Print what is wrong; returns the exit code: 0 fine, 1 a server does not answer, 2 broken."""
     try:
-        settings = load(config)
+        settings = load_checked(config)
         assembly = assemble(settings)
     except ConfigError as exc:
         if not as_json:
@@ -31,7 +32,7 @@ def run(config: Sequence[Path], live: bool, as_json: bool) -> int:
     statuses, problems = anyio.run(_ask, assembly, as_json) if live else ([], [])
     failed = [status for status in statuses if status.state != "ready"]
     if as_json:
-        rows = [asdict(status) for status in statuses]
+        rows = [asdict(status) for status in statuses] if live else _configured(settings)
         answer = {"ok": not failed and not problems, "notes": list(settings.notes)}
         print_json({**answer, "upstreams": rows, "problems": problems})
         return 1 if failed or problems else 0
@@ -50,7 +51,7 @@ def run(config: Sequence[Path], live: bool, as_json: bool) -> int:
         complain("\n".join(problems))
         return 1
 
-    print(f"ok: {upstreams}, {counted(len(settings.tools), 'local tool')}")
+    print_answer(f"ok: {upstreams}, {counted(len(settings.tools), 'local tool')}")
     return 0
 
 
@@ -64,6 +65,14 @@ async def _ask(assembly: Assembly, as_json: bool) -> tuple[list[UpstreamStatus],
         statuses = gateway.statuses()
         gone = tuple(f'"{one.name}"' for one in statuses if one.state != "ready")
         return statuses, [one for one in gateway.catalog.problems if not one.startswith(gone)]
+
+
+def _configured(settings: Settings) -> list[dict[str, object]]:
+    """Each upstream as far as it is known without asking it."""
+    return [
+        {"name": name, "kind": "command" if one.url is None else "url", "enabled": one.enabled}
+        for name, one in settings.upstreams.items()
+    ]
 
 
 def _print(statuses: list[UpstreamStatus]) -> None:

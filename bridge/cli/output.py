@@ -5,25 +5,31 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from bridge.errors import BridgeError
 from bridge.telemetry import log
+
+UNWRITTEN = "the answer cannot be written to standard output"
 
 
 def complain(message: str) -> None:
     """Say what went wrong, to stderr, a line for each problem."""
-    for line in visible(message).splitlines():
-        print(f"bridge: {line}", file=sys.stderr)
+    with suppress(OSError):  # where nobody can be told, the exit code says it
+        for line in visible(message).splitlines():
+            print(f"bridge: {line}", file=sys.stderr)
 
 
 def note(message: str) -> None:
     """Say something beside the answer, to stderr."""
-    print(visible(message), file=sys.stderr, flush=True)
+    with suppress(OSError):
+        print(visible(message), file=sys.stderr, flush=True)
 
 
 class _ToStderr(logging.Handler):
@@ -40,8 +46,34 @@ def show_log() -> None:
 
 
 def print_json(value: Any) -> None:
-    """The answer, for machines."""
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    """The answer, for machines: as it is read best, or in ASCII where that cannot be written."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:  # half a character, or a terminal of another alphabet
+        text = json.dumps(value, indent=2, ensure_ascii=True)
+
+    print_answer(text)
+
+
+def print_answer(text: str) -> None:
+    """The answer, as it is.
+
+    Raises:
+        BridgeError: It cannot be written.
+    """
+    with _written():
+        print(text)
+
+
+@contextmanager
+def _written() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:  # whoever read has read enough
+        raise
+    except OSError as exc:
+        raise BridgeError(f"{UNWRITTEN}: {exc.strerror or exc}") from exc
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -57,7 +89,8 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for row in rows:
         table.add_row(*(Text(visible(cell)) for cell in row))
 
-    console.print(table)
+    with _written():
+        console.print(table)
 
 
 def counted(number: int, noun: str) -> str:

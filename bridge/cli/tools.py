@@ -14,6 +14,7 @@ from bridge.config.load import load
 from bridge.core.tool import Tool
 from bridge.gateway.assembly import LOCAL, assemble
 from bridge.gateway.live import Gateway, running
+from bridge.gateway.offerings import problems_beside
 from bridge.upstream.status import UpstreamStatus
 
 SHORT = 80
@@ -39,7 +40,7 @@ async def _show(assembly: Any, as_json: bool) -> None:
         rows = [_row(tool, statuses) for tool in gateway.catalog.tools.values()]
 
     if as_json:
-        problems = list(gateway.catalog.problems)
+        problems = [*gateway.catalog.problems, *problems_beside(gateway.assembly)]
         print_json(
             {"tools": rows, "upstreams": [asdict(s) for s in statuses], "problems": problems}
         )
@@ -49,7 +50,7 @@ async def _show(assembly: Any, as_json: bool) -> None:
 
 
 def _print(gateway: Gateway, rows: list[dict[str, Any]], statuses: list[UpstreamStatus]) -> None:
-    columns = ("tool", "upstream", "era", "confirmation", "description")
+    columns = ("tool", "upstream", "era", "session", "confirmation", "description")
     print_table(columns, [[_short(str(row[name])) for name in columns] for row in rows])
     for status in statuses:
         if status.state != "ready":
@@ -63,14 +64,18 @@ def _print(gateway: Gateway, rows: list[dict[str, Any]], statuses: list[Upstream
         if not problem.startswith(gone):
             note(problem)
 
+    for problem in problems_beside(gateway.assembly):
+        note(problem)
+
 
 def _row(tool: Tool, statuses: list[UpstreamStatus]) -> dict[str, Any]:
     upstream = getattr(tool, "upstream", LOCAL)
-    era = next((status.era for status in statuses if status.name == upstream), "")
+    status = next((one for one in statuses if one.name == upstream), None)
     return {
         "tool": tool.name,
         "upstream": upstream,
-        "era": era,
+        "era": "" if status is None else status.era,
+        "session": "" if status is None else status.session,
         "confirmation": confirmation(tool),
         "description": tool.description,
     }

@@ -17,6 +17,7 @@ from bridge.config.fields import BAD, WRONG
 from bridge.config.nodes import ListNode, MappingNode, Node, ScalarNode, kind
 from bridge.config.problems import Problems, shown
 from bridge.config.process import ARGV
+from bridge.config.results import ResultsSettings
 from bridge.config.settings import (
     INCOMPLETE,
     HttpSettings,
@@ -32,7 +33,7 @@ Location = Sequence[str | int]
 
 _KEY = "[key]"  # how pydantic marks an error of a mapping's key
 _INSIDE: dict[type[BaseModel], dict[str, type[BaseModel]]] = {
-    Settings: {"serve": ServeSettings, "agent": AgentSettings},
+    Settings: {"serve": ServeSettings, "results": ResultsSettings, "agent": AgentSettings},
     UpstreamSettings: {"tools": ToolRules},
     ServeSettings: {"http": HttpSettings},
     AgentSettings: {"model": ModelSettings},

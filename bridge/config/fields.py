@@ -116,7 +116,8 @@ def _is_positive(value: float) -> float:
     return value
 
 
-def _to_bytes(value: Any) -> int:
+def to_bytes(value: Any) -> int:
+    """A size as it is written, in bytes."""
     if isinstance(value, int) and not isinstance(value, bool):
         raise wrong(f'has no unit. Write "{value}B" for bytes, or use KiB, MiB or GiB.')
 
@@ -133,7 +134,7 @@ Text = Annotated[str, Strict()]
 Flag = Annotated[bool, BeforeValidator(is_flag)]
 Duration = Annotated[float, BeforeValidator(_to_seconds), AfterValidator(_is_positive)]
 Wait = Annotated[float, BeforeValidator(_to_seconds)]
-Size = Annotated[int, BeforeValidator(_to_bytes)]
+Size = Annotated[int, BeforeValidator(to_bytes)]
 
 UpstreamName = Annotated[
     Text,

@@ -7,11 +7,11 @@ variables, make paths absolute, check. Every value keeps its file, line and key 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from pydantic import ValidationError
 
@@ -39,15 +39,22 @@ from bridge.errors import ConfigError
 JSON_SUFFIXES = (".json", ".jsonc")
 EDITOR_DIRECTORIES = (".vscode", ".cursor")
 
+Further: TypeAlias = Callable[[Node, Problems], None]
+"""Adds to the problems what is wrong with the values of all files, variables filled in; what is
+wrong with single values is among the problems already."""
+
 
 def load(
-    paths: str | Path | Sequence[str | Path], environ: Mapping[str, str] = os.environ
+    paths: str | Path | Sequence[str | Path],
+    environ: Mapping[str, str] = os.environ,
+    further: Further | None = None,
 ) -> Settings:
     """Read settings from one file, or from several laid over each other from left to right.
 
     Mappings are joined key by key; lists and single values of a later file replace earlier ones.
     A file is YAML, or JSON with comments where its name ends in .json or .jsonc; it is of our own
-    form or a list of MCP servers as Claude Desktop, Cursor and VS Code write it.
+    form or a list of MCP servers as Claude Desktop, Cursor and VS Code write it. `further` looks
+    for more that is wrong, so that all of it is said at once.
 
     Raises:
         ConfigError: Something is wrong; it holds one sentence for each thing that is.
@@ -62,7 +69,7 @@ def load(
     if len(readable) < len(files):
         raise ConfigError(*problems.lines())
 
-    return _settings(readable, environ, problems)
+    return _settings(readable, environ, problems, further)
 
 
 def from_mapping(
@@ -101,7 +108,12 @@ def _read(path: Path, number: int, problems: Problems) -> MappingNode | None:
     return None
 
 
-def _settings(roots: list[MappingNode], environ: Mapping[str, str], problems: Problems) -> Settings:
+def _settings(
+    roots: list[MappingNode],
+    environ: Mapping[str, str],
+    problems: Problems,
+    further: Further | None = None,
+) -> Settings:
     notes: list[str] = []
     ours = [imported(root, problems, notes) for root in roots]
     written = with_every_value(reduce(merged, ours), problems)
@@ -112,6 +124,9 @@ def _settings(roots: list[MappingNode], environ: Mapping[str, str], problems: Pr
     except ValidationError as exc:
         explain(exc, root, problems)
 
+    if further is not None:
+        further(root, problems)
+
     if settings is None or problems:
         raise ConfigError(*problems.lines())
 
@@ -119,7 +134,7 @@ def _settings(roots: list[MappingNode], environ: Mapping[str, str], problems: Pr
 
 
 def _with_directories(root: Node) -> Node:
-    """Every upstream with a command gets an absolute working directory; the store, its path."""
+    """Every upstream with a command gets an absolute working directory; files, their paths."""
     if not isinstance(root, MappingNode):
         return root
 
@@ -132,6 +147,15 @@ def _with_directories(root: Node) -> Node:
     store = agent.entries.get("store") if isinstance(agent, MappingNode) else None
     if isinstance(agent, MappingNode) and store is not None and not _is_url(store):
         entries["agent"] = _with_entry(agent, "store", _absolute(store))
+
+    serve = entries.get("serve")
+    if isinstance(serve, MappingNode) and "audit" in serve.entries:
+        entries["serve"] = _with_entry(serve, "audit", _absolute(serve.entries["audit"]))
+
+    results = entries.get("results")
+    if isinstance(results, MappingNode) and "directory" in results.entries:
+        directory = _absolute(results.entries["directory"])
+        entries["results"] = _with_entry(results, "directory", directory)
 
     return replace(root, entries=entries)
 

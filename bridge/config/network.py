@@ -16,15 +16,34 @@ from bridge.config.secret import SecretMapping, hidden
 
 TRANSPORTS = ("auto", "http", "sse")
 
-_HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5}|:\*)?")
+# As the server reads them; what it would refuse is refused here, where the line is known.
+_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?")
+_AUTHORITY = re.compile(rf"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|{_NAME.pattern})(?::([0-9]{{1,5}}))?")
+_LAST_PORT = 65535
+_MOST_WORKERS = 256
 
 
 def is_loopback(host: str) -> bool:
     """Whether only this machine reaches `host`: 127.0.0.0/8, ::1 or localhost."""
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
-        return host.lower() == "localhost"
+        return False
+
+
+def _is_authority(text: str) -> bool:
+    match = _AUTHORITY.fullmatch(text)
+    if match is None or int(match[2] or 0) > _LAST_PORT:
+        return False
+
+    return match["address"] is None or _is_ipv6(match["address"])
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        return bool(ipaddress.IPv6Address(text)) and "%" not in text
+    except ValueError:
+        return False
 
 
 def _is_url(text: str) -> str:
@@ -68,19 +87,31 @@ def _are_apart(headers: Any) -> None:
         seen.add(str(name).lower())
 
 
+def is_host(text: str) -> bool:
+    """Whether a server can be told to listen there: a name, or an address without brackets."""
+    return _NAME.fullmatch(text) is not None or _is_ipv6(text)
+
+
 def _is_host(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9._-]+", text):
-        try:
-            ipaddress.ip_address(text)
-        except ValueError:
-            raise wrong("is no host. Write a name or an address, such as 127.0.0.1.") from None
+    if not is_host(text):
+        raise wrong("is no host. Write a name or an address, such as 127.0.0.1.")
+
+    return text
+
+
+def _is_allowed_host(text: str) -> str:
+    if text.endswith(":*") and _is_authority(text.removesuffix(":*")):
+        raise wrong('is no host. Leave the ":*" out: a name without a port stands for any port.')
+
+    if not _is_authority(text):
+        raise wrong('is no host. Write "app.example.com" for any port, or "app.example.com:8443".')
 
     return text
 
 
 def _is_origin(text: str) -> str:
     scheme, _, rest = text.partition("://")
-    if scheme not in ("http", "https") or not _HOST.fullmatch(rest):
+    if scheme not in ("http", "https") or not _is_authority(rest):
         raise wrong('is no origin. Write one like "https://app.example.com", without a path.')
 
     return text
@@ -92,6 +123,16 @@ def _is_port(value: Any) -> int:
 
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 65535:
         raise wrong("is no port. Write a number from 1 to 65535, or 0 for any free one.")
+
+    return value
+
+
+def _is_count(value: Any) -> int:
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        value = int(value)  # what a variable holds is text
+
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _MOST_WORKERS:
+        raise wrong(f"is no number of processes. Write one from 1 to {_MOST_WORKERS}.")
 
     return value
 
@@ -132,12 +173,10 @@ Headers = Annotated[
     PlainSerializer(hidden),
 ]
 Host = Annotated[Text, AfterValidator(_is_host)]
-AllowedHost = Annotated[
-    Text,
-    fits(_HOST, wrong, 'is no host. Write "app.example.com", "app.example.com:8443" or with ":*".'),
-]
+AllowedHost = Annotated[Text, AfterValidator(_is_allowed_host)]
 Origin = Annotated[Text, AfterValidator(_is_origin)]
 Port = Annotated[int, BeforeValidator(_is_port)]
+WorkerCount = Annotated[int, BeforeValidator(_is_count)]
 Token = Annotated[SecretStr, BeforeValidator(_is_token)]
 UrlPath = Annotated[
     Text,

@@ -81,6 +81,18 @@ def scalar_value(text: str) -> str | int | bool | None:
     return int(text) if is_number and text == str(int(text)) else text
 
 
+def at(node: Node, *keys: str) -> Node | None:
+    """What stands in a mapping under these keys, outermost first; None where nothing does."""
+    for key in keys:
+        found = node.entries.get(key) if isinstance(node, MappingNode) else None
+        if found is None:
+            return None
+
+        node = found
+
+    return node
+
+
 def from_python(values: Mapping[str, Any], source: Source, path: KeyPath = ()) -> MappingNode:
     """Nodes out of a mapping made in Python; paths become text, all else stays as it is."""
     entries = {str(k): _from_python(v, source, (*path, str(k))) for k, v in values.items()}

@@ -12,6 +12,7 @@ from pydantic import Field, PrivateAttr, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from bridge.config.agent import AgentSettings
+from bridge.config.audit import AuditFile
 from bridge.config.closed import Closed
 from bridge.config.fields import Duration, Flag, ServerName, Size, UpstreamName, Wait, bad
 from bridge.config.network import (
@@ -24,10 +25,13 @@ from bridge.config.network import (
     Transport,
     Url,
     UrlPath,
+    WorkerCount,
     is_loopback,
 )
 from bridge.config.process import Argv, Directory, Env
+from bridge.config.results import ResultsSettings
 from bridge.config.secret import SecretMapping
+from bridge.config.session import SessionCount, SessionPolicy
 from bridge.config.tool_rules import (
     ConfirmRule,
     Describe,
@@ -70,6 +74,9 @@ class UpstreamSettings(Closed):
     `timeout` bounds a whole call, `connect_timeout` the connecting; `max_message` one message.
     `media` is what an agent's model gets of pictures and sounds in answers: a description
     ("text"), them, too ("parts"), or the names under which they are kept ("artifacts").
+    `session` says whether clients share one session ("shared") or have their own ("per-client");
+    "auto" is the latter for clients that a server of the handshake may ask something. There are
+    `most_sessions` of them at most, each closed after `session_idle` seconds without a request.
     """
 
     command: Argv = ()
@@ -84,6 +91,9 @@ class UpstreamSettings(Closed):
     timeout: Duration = 60.0
     connect_timeout: Duration = 10.0
     max_message: Size = 32 * KIB * KIB
+    session: SessionPolicy = "auto"
+    most_sessions: SessionCount = 100
+    session_idle: Duration = 600.0
     enabled: Flag = True
 
     @field_validator("url", mode="after")
@@ -134,7 +144,7 @@ class HttpSettings(Closed):
     """Where HTTP clients connect. `token`, where set, is the bearer token they must send.
 
     `port` 0 takes any free one. `allowed_hosts` and `allowed_origins` are accepted besides
-    those of the loopback interface.
+    those of the loopback interface. `workers` is how many processes serve them together.
     """
 
     host: Host = "127.0.0.1"
@@ -143,6 +153,7 @@ class HttpSettings(Closed):
     token: Token | None = None
     allowed_hosts: tuple[AllowedHost, ...] = ()
     allowed_origins: tuple[Origin, ...] = ()
+    workers: WorkerCount = 1
 
     @property
     def is_loopback(self) -> bool:
@@ -151,11 +162,28 @@ class HttpSettings(Closed):
 
 
 class ServeSettings(Closed):
-    """How bridge presents itself, and how long it waits for upstreams before it answers."""
+    """How bridge presents itself, how long it waits for upstreams before it answers, who looks on.
+
+    `audit` is a file that gets a line for each call, with the SHA-256 of its arguments, or with
+    the arguments where `audit_arguments`. `metrics` adds a page to the HTTP front, `tracing` a
+    span of OpenTelemetry's to each call.
+    """
 
     name: ServerName = "bridge"
     startup_wait: Wait = 2.0
     http: HttpSettings = Field(default_factory=HttpSettings)
+    audit: AuditFile | None = None
+    audit_arguments: Flag = False
+    metrics: Flag = False
+    tracing: Flag = False
+
+    @field_validator("audit_arguments", mode="after")
+    @classmethod
+    def _needs_audit(cls, value: bool, info: ValidationInfo) -> bool:
+        if value and info.data.get("audit", True) is None:
+            raise bad("this is for an audit, and there is none. Add one, or remove this.")
+
+        return value
 
 
 class Settings(Closed):
@@ -164,6 +192,7 @@ class Settings(Closed):
     upstreams: dict[UpstreamName, UpstreamSettings] = Field(default_factory=dict)
     tools: tuple[LocalToolSettings, ...] = Field(default=(), validate_default=True)
     serve: ServeSettings = Field(default_factory=ServeSettings)
+    results: ResultsSettings = Field(default_factory=ResultsSettings)
     agent: AgentSettings = Field(default_factory=AgentSettings)
 
     _notes: tuple[str, ...] = PrivateAttr(default=())

@@ -71,10 +71,14 @@ def _are_apart(rename: Any) -> None:
         taken[str(new)] = own
 
 
-def _is_function(text: Any) -> str:
+def is_reference(text: Any) -> bool:
+    """Whether a value is written as a function is named: `module:function`."""
     module, _, attribute = text.partition(":") if isinstance(text, str) else ("", "", "")
-    names = [*module.split("."), *attribute.split(".")]
-    if not all(name.isidentifier() for name in names):
+    return all(name.isidentifier() for name in (*module.split("."), *attribute.split(".")))
+
+
+def _is_function(text: Any) -> str:
+    if not is_reference(text):
         raise wrong('is no function. Write "module:function", such as "my_app.tools:lookup".')
 
     return str(text)

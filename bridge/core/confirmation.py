@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,21 +14,58 @@ from bridge.core.content import Args
 from bridge.errors import InvalidArguments
 
 LARGEST_EXACT_INTEGER = 2**53 - 1
+_USING = threading.Lock()
+
+
+class _Once:
+    """What can be used up. It is no value: equality, `repr` and JSON know nothing of it."""
+
+    __slots__ = ("_used",)
+
+    # For which call it is used, and for what acts in it; a call of None is over for good.
+    _used: tuple[object, tuple[Subject, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class ToolConfirmation:
+class ToolConfirmation(_Once):
     """Asked (`confirmed` False, unanswered), granted or refused.
 
     `payload` shows the person what will happen: the effective arguments and their `hash` where
     the gate asked, whatever a handler chose where a handler did. `hash` on a granted
-    confirmation is the hash of the call that was approved; None fits any arguments.
+    confirmation is the hash of the call that was approved; None fits any arguments. A grant can
+    be used once; its copies are as used as it is.
     """
 
     hint: str = ""
     confirmed: bool = False
     payload: Any = None
     hash: str | None = None
+
+    def use(self, call: object, subject: Subject) -> bool:
+        """Use this grant up for one call; False where it is used already. From any thread.
+
+        `call` is an object that no other call has. Where several parts of one call each wait for
+        a yes, such as a guarded tool inside a guarded tool, each uses the same grant, once.
+        """
+        with _USING:
+            user, done = getattr(self, "_used", (call, ()))
+            if user is not call or subject in done:
+                return False
+
+            object.__setattr__(self, "_used", (call, (*done, subject)))
+            return True
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        """The fields, and whether it is used, for copies and pickles."""
+        return (self.hint, self.confirmed, self.payload, self.hash, hasattr(self, "_used"))
+
+    def __setstate__(self, state: Sequence[Any]) -> None:
+        """Become the copy; the fields alone are what earlier versions wrote."""
+        for name, value in zip(("hint", "confirmed", "payload", "hash"), state, strict=False):
+            object.__setattr__(self, name, value)
+
+        if any(state[4:]):
+            object.__setattr__(self, "_used", (None, ()))
 
 
 @dataclass(frozen=True, slots=True)

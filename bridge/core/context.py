@@ -94,7 +94,7 @@ class ToolContext(Calling, _Narrow):
     is replaced by a fresh one, when somebody asks for it.
     """
 
-    __slots__ = ("caller", "on_progress", "upstream_answer")
+    __slots__ = ("caller", "is_relayed", "on_progress", "upstream_answer")
     _kind = "tool"
     _actions: EventActions
 
@@ -124,6 +124,8 @@ class ToolContext(Calling, _Narrow):
         self.on_progress = on_progress
         # The MCP client that waits for this call, if it is one that does.
         self.caller = caller
+        # Whether nobody on the way reads the answer: it goes to that client as its server sent it.
+        self.is_relayed = False
         # (response, raw): what an MCP server answered, beside what was made of it. The raw
         # answer goes out in the end only if that very response is still the call's answer.
         self.upstream_answer: tuple[Result, Result] | None = None

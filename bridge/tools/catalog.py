@@ -11,6 +11,7 @@ import anyio
 from bridge.core.context import ReadonlyContext
 from bridge.core.tool import Tool, Toolset
 from bridge.telemetry import log
+from bridge.tools.wrapper import problems_of
 
 NOTHING: Mapping[str, Tool] = MappingProxyType({})
 
@@ -46,7 +47,7 @@ class Catalog:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What the latest refresh could not do, one line each; empty after a clean one."""
+        """What the latest refresh could not do or found wrong, one line each; else empty."""
         return self._problems
 
     async def refresh(self, ctx: ReadonlyContext) -> bool:
@@ -77,6 +78,7 @@ class Catalog:
         problems = [f'"{name}": {why}' for name, why in _failures(self._toolset).items()]
         tools = _by_name(listing, problems)
         faces = _faces(tools, problems)
+        problems += problems_of(self._toolset)
         self._problems = tuple(problems)
         self._tools = MappingProxyType({name: tools[name] for name in faces})
         if faces == self._faces:

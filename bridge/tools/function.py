@@ -8,19 +8,22 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypedDict, Unpack, overload
 
+import anyio
 import anyio.to_thread
 
 from bridge.core.confirmation import Subject, json_hash
 from bridge.core.content import Args, Result
 from bridge.core.context import ToolContext
 from bridge.core.declaration import Declaration, Schema
+from bridge.core.dialects.dialect import Dialect, in_dialect
 from bridge.core.request import LLMRequest
 from bridge.core.tool import pack_tool
 from bridge.errors import ConfigError, ToolError
 from bridge.telemetry import log
 from bridge.tools.arguments import Arguments, arguments_of
+from bridge.tools.cancelled import self_cancelled
 from bridge.tools.docstring import parse_docstring
-from bridge.tools.gate import Provider, Rule, check
+from bridge.tools.gate import Provider, Rule, check, check_provider
 from bridge.tools.names import LOCAL, is_legal
 from bridge.tools.results import Results, results_of
 from bridge.tools.signature import Handler, is_async, read_signature
@@ -46,15 +49,20 @@ class LocalTool:
     takes_context: bool
     handler: _Runner
 
-    def declaration(self) -> Declaration:
-        """What a model reads, with a note not to repeat the call where it runs long."""
+    def declaration(self, dialect: Dialect | None = None) -> Declaration:
+        """What a model reads, with a note not to repeat the call where it runs long.
+
+        Raises:
+            InvalidSchema: It cannot be said in this dialect.
+        """
         notes = [self.description] if self.description else []
         if self.is_long_running:
             notes.append(_LONG_RUNNING_NOTE)
 
-        return Declaration(
+        told = Declaration(
             self.name, "\n\n".join(notes), self.arguments.schema, self.results.schema
         )
+        return in_dialect(told, dialect)
 
     async def process_request(self, ctx: ToolContext, request: LLMRequest) -> None:
         """Enter the tool in the request, as `pack_tool` does."""
@@ -88,6 +96,8 @@ class LocalTool:
             return await self.handler(*context, **named)
         except ToolError:
             raise
+        except anyio.get_cancelled_exc_class() as exc:
+            raise self_cancelled(exc, f'the function of tool "{self.subject.tool}"') from exc
         except Exception as exc:
             log.info('the function of tool "%s" failed', self.subject.tool, exc_info=True)
             raise ToolError(str(exc) or type(exc).__name__) from exc
@@ -217,14 +227,12 @@ def _rule(name: str, require_confirmation: bool | Provider | None) -> Rule | Non
 def _check_provider(name: str, provider: Provider) -> None:
     """Raises ConfigError if the function cannot be called with a tool's name and arguments."""
     try:
-        inspect.signature(provider).bind(name, {})
+        check_provider(provider)
     except TypeError as exc:
         raise ConfigError(
             f'tool "{name}": the function that decides about confirmation takes a tool\'s name '
             f"and arguments: {exc}"
         ) from exc
-    except ValueError:  # a built-in does not tell its signature
-        return
 
 
 def _in_thread(handler: Handler) -> _Runner:

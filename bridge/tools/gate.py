@@ -6,13 +6,16 @@ import copy
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+import anyio
 
 from bridge.core.confirmation import Subject, call_hash
 from bridge.core.content import Args
 from bridge.core.context import ToolContext
 from bridge.errors import ConfirmationRejected, ConfirmationRequired
 from bridge.telemetry import log
+from bridge.tools.cancelled import self_cancelled
 
 Provider: TypeAlias = Callable[[str, Args], bool | Awaitable[bool]]
 """Takes a tool's name and arguments and says whether this call needs a person's yes."""
@@ -49,7 +52,7 @@ async def check(
     `args` are the effective arguments, as JSON: a person is shown them, and a yes is bound to
     them. `converted` is what the rule's providers see where the tool has made more of them. A
     decision that is already there beats every policy; a yes whose hash is not this call's is
-    no decision on this call, so it is asked anew.
+    no decision on this call, so it is asked anew. A yes lets one call pass and is used up.
 
     Raises:
         ConfirmationRequired: The question is filed; nothing may run.
@@ -68,6 +71,21 @@ async def check(
 
     if decision.hash is not None and decision.hash != call_hash(ctx.user_id, subject, args):
         raise _question(ctx, subject, args)
+
+    if not decision.use(ctx.actions, subject):
+        raise _question(ctx, subject, args)
+
+
+def check_provider(provider: Callable[..., Any]) -> None:
+    """See whether a function can be called as a provider, as far as it tells.
+
+    Raises:
+        TypeError: It does not take a tool's name and arguments; the text says why.
+    """
+    try:
+        inspect.signature(provider).bind("name", {})
+    except ValueError:  # a built-in does not tell its signature
+        return
 
 
 async def _asks(rule: Rule, args: Args) -> bool:
@@ -92,6 +110,11 @@ async def _wants_yes(rule: Rule, args: Args) -> bool:
         answer = rule.provider(rule.name, args)
         if inspect.isawaitable(answer):
             answer = await answer
+    except anyio.get_cancelled_exc_class() as exc:
+        log.warning(
+            "%s: asking", self_cancelled(exc, f'the confirmation provider of "{rule.name}"')
+        )
+        return True
     except Exception:
         log.warning('the confirmation provider of "%s" failed: asking', rule.name, exc_info=True)
         return True

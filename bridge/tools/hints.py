@@ -14,6 +14,7 @@ from pydantic import BaseModel, RootModel
 from typing_extensions import TypedDict
 
 _MAPPINGS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
+_PLAIN = (str, int, float, bool, list, tuple)
 _PYDANTIC_READS_TYPED_DICTS = sys.version_info >= (3, 12)
 
 
@@ -28,6 +29,22 @@ def bare(hint: Any) -> Any:
             return bare(members[0])
 
     return hint
+
+
+def members(hint: Any) -> list[Any]:
+    """The types that a hint allows, without metadata: those of a union, or the one it is."""
+    if typing.get_origin(hint) is Annotated:
+        return members(typing.get_args(hint)[0])
+
+    if typing.get_origin(hint) in (Union, types.UnionType):
+        return [inner for member in typing.get_args(hint) for inner in members(member)]
+
+    return [hint]
+
+
+def is_plain(hint: Any) -> bool:
+    """Whether its values are JSON: texts, numbers, truth values, lists or objects of its own."""
+    return (typing.get_origin(hint) or hint) in _PLAIN or is_object_type(hint)
 
 
 def is_object_type(hint: Any) -> bool:

@@ -14,6 +14,7 @@ import anyio.to_thread
 from bridge.core.content import Args
 from bridge.core.context import ToolContext
 from bridge.core.declaration import Declaration
+from bridge.core.dialects.dialect import Dialect
 from bridge.core.request import LLMRequest
 from bridge.core.tool import pack_tool
 from bridge.errors import ConfigError, ToolError
@@ -51,9 +52,9 @@ class StreamingTool:
         """Whether the call may be answered much later; streaming is another matter."""
         return self.inner.is_long_running
 
-    def declaration(self) -> Declaration:
+    def declaration(self, dialect: Dialect | None = None) -> Declaration:
         """What a model reads; there is no schema of the answer, which is text."""
-        return self.inner.declaration()
+        return self.inner.declaration(dialect)
 
     async def process_request(self, ctx: ToolContext, request: LLMRequest) -> None:
         """Enter the tool in the request, as `pack_tool` does."""

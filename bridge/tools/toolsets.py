@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
-
-import anyio
 
 from bridge.core.context import ReadonlyContext, ToolContext
 from bridge.core.request import LLMRequest
 from bridge.core.tool import Tool, Toolset, is_function_tool
 from bridge.errors import ConfigError, DuplicateTool, ToolsetError
+from bridge.tools.asking import Asking
 from bridge.tools.gate import Provider, Rule
 from bridge.tools.names import matcher, offered_name
 from bridge.tools.wrapped import guarded, relabelled
-from bridge.tools.wrapper import Process, Tools, Wrapper, same
+from bridge.tools.wrapper import Process, Tools, Wrapper, problems_of, same
 
 Predicate: TypeAlias = Callable[[ReadonlyContext, Tool], bool]
 
@@ -96,11 +95,12 @@ class FilteredToolset(Wrapper, Composable):
         if self._predicate is None:
             return listing
 
-        chosen = tuple(tool for tool in listing if self._predicate(ctx, tool))
-        if not same(chosen, self._chosen):
-            self._chosen = chosen
+        chosen, before = tuple(t for t in listing if self._predicate(ctx, t)), self._chosen
+        if same(chosen, before):
+            return before
 
-        return self._chosen
+        self._chosen = chosen
+        return chosen
 
 
 class ConfirmedToolset(Wrapper, Composable):
@@ -112,8 +112,9 @@ class ConfirmedToolset(Wrapper, Composable):
     """
 
     def __init__(self, toolset: Toolset, confirm: bool | Sequence[str] | Provider = True) -> None:
-        """Raises ConfigError if there is no toolset."""
+        """Raises ConfigError if there is no toolset, or `confirm` is none of these."""
         super().__init__(toolset)
+        check_confirm("confirm", confirm)
         self._provider: Provider | None = None
         if callable(confirm):
             self._provider, self._guards = confirm, matcher(["*"])
@@ -136,6 +137,16 @@ class ConfirmedToolset(Wrapper, Composable):
             )
 
         return tool
+
+
+def check_confirm(parameter: str, value: object) -> None:
+    """Raises ConfigError if a value cannot say what waits for a person: it must not be guessed."""
+    if not isinstance(value, bool | Collection) and not callable(value):
+        kind = "None" if value is None else f"a {type(value).__name__}"
+        raise ConfigError(
+            f"{parameter} is True, False, a list of names and globs, or a function of a tool's "
+            f"name and arguments, not {kind}"
+        )
 
 
 class RenamedToolset(Wrapper, Composable):
@@ -194,7 +205,8 @@ class CombinedToolset(Composable):
     """The tools of several toolsets, in their order, listed side by side.
 
     If a member cannot be listed, "raise" fails the listing; "report" serves the others, and
-    `failures` holds, by member name, why the latest listing lacks some.
+    `failures` holds, by member name, why the latest listing lacks some. `patience` is how many
+    seconds, once a member has answered, the others are waited for (see `Asking`).
     """
 
     process_request: Process  # only where a member has one
@@ -205,15 +217,27 @@ class CombinedToolset(Composable):
         *,
         on_failure: Literal["raise", "report"] = "raise",
         name: str = "combined",
+        patience: float | None = None,
     ) -> None:
         self.name = name
         self.failures: Mapping[str, Exception] = {}
         self._members = _by_name(toolsets)
+        self._asking = Asking(self._members, patience)
         self._raises = on_failure == "raise"
-        self._seen: list[Sequence[Tool]] = []
-        self._made: Tools = ()
+        # One pair, swapped whole: event loops in several threads may list at once.
+        self._remembered: tuple[list[Sequence[Tool]], Tools] = ([], ())
         if any(hasattr(member, "process_request") for member in self._members.values()):
             self.process_request = self._process_request
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What the members that could be listed say is wrong, each behind its name."""
+        return tuple(
+            f'"{name}": {problem}'
+            for name, member in self._members.items()
+            if name not in self.failures
+            for problem in problems_of(member)
+        )
 
     async def tools(self, ctx: ReadonlyContext) -> Tools:
         """All members' tools; two of one name are both there, for whoever packs them to refuse.
@@ -221,7 +245,7 @@ class CombinedToolset(Composable):
         Raises:
             ToolsetError: The first member, in order, that cannot be listed; unless reported.
         """
-        answers = await self._ask(ctx)
+        answers = await self._asking.ask(ctx)
         failures = {n: a for n, a in answers.items() if isinstance(a, Exception)}
         if self._raises:
             for name, error in failures.items():
@@ -229,34 +253,14 @@ class CombinedToolset(Composable):
 
         self.failures = failures
         listings = [a for a in answers.values() if not isinstance(a, Exception)]
-        if not same(listings, self._seen):
-            self._made = tuple(tool for listing in listings for tool in listing)
-            # A list may change and still be itself, so only tuples are remembered.
-            self._seen = listings if all(isinstance(a, tuple) for a in listings) else []
+        seen, made = self._remembered
+        if same(listings, seen):
+            return made
 
-        return self._made
-
-    async def _ask(self, ctx: ReadonlyContext) -> dict[str, Sequence[Tool] | Exception]:
-        """What each member answers, or why it does not; one alone is asked without a task."""
-        answers: dict[str, Sequence[Tool] | Exception] = dict.fromkeys(self._members, ())
-
-        async def ask(name: str, member: Toolset) -> None:
-            try:
-                answers[name] = await member.tools(ctx)
-            except Exception as exc:  # a member is a stranger: the others are still served
-                answers[name] = exc
-
-        if len(self._members) == 1:
-            for name, member in self._members.items():
-                await ask(name, member)
-
-            return answers
-
-        async with anyio.create_task_group() as tasks:
-            for name, member in self._members.items():
-                tasks.start_soon(ask, name, member)
-
-        return answers
+        made = tuple(tool for listing in listings for tool in listing)
+        # A list may change and still be itself, so only tuples are remembered.
+        self._remembered = (listings if all(isinstance(a, tuple) for a in listings) else [], made)
+        return made
 
     async def _process_request(self, ctx: ToolContext, request: LLMRequest) -> None:
         """Every member's own, in order, but for those that could not be listed."""

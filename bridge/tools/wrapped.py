@@ -10,6 +10,7 @@ from bridge.core.confirmation import Subject, json_hash
 from bridge.core.content import Args, Result
 from bridge.core.context import ToolContext
 from bridge.core.declaration import Declaration
+from bridge.core.dialects.dialect import Dialect, in_dialect
 from bridge.core.request import LLMRequest
 from bridge.core.tool import Tool, pack_tool
 from bridge.tools.gate import Rule, check
@@ -95,16 +96,17 @@ class WrappedTool:
 
         return self._subject
 
-    def declaration(self) -> Declaration | None:
+    def declaration(self, dialect: Dialect | None = None) -> Declaration | None:
         """The inner tool's, under this name and, where it was given anew, this description."""
         told: Declaration | None = self.inner.declaration()
         if told is None:
             return None
 
-        if self.description == self.inner.description:
-            return replace(told, name=self.name)
+        told = replace(told, name=self.name)
+        if self.description != self.inner.description:
+            told = replace(told, description=self.description)
 
-        return replace(told, name=self.name, description=self.description)
+        return in_dialect(told, dialect)
 
     def with_rule(self, rule: Rule) -> WrappedTool:
         """The same tool behind `rule`, and behind the one it has, as one question."""

@@ -30,8 +30,8 @@ class Wrapper:
             raise ConfigError(f"{type(self).__name__} wraps a toolset, not None")
 
         self._inner = toolset
-        self._seen: Sequence[Tool] | None = None
-        self._made: Tools = ()
+        # One pair, swapped whole: event loops in several threads may list at once.
+        self._remembered: tuple[Sequence[Tool] | None, Tools] = (None, ())
         process: Process | None = getattr(toolset, "process_request", None)
         if process is not None:
             self.process_request = process
@@ -41,20 +41,32 @@ class Wrapper:
         """The inner toolset's name."""
         return self._inner.name
 
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What the inner toolset says is wrong, one line each."""
+        return problems_of(self._inner)
+
     async def tools(self, ctx: ReadonlyContext) -> Tools:
         """The inner toolset's tools, wrapped; what listing them raises is raised unchanged."""
         listing = await self._inner.tools(ctx)
-        if listing is self._seen:
-            return self._made
+        seen, made = self._remembered
+        if listing is seen:
+            return made
 
         made = tuple(self._wrap(ctx, listing))
         if isinstance(listing, tuple):
-            self._seen, self._made = listing, made
+            self._remembered = (listing, made)
 
         return made
 
     def _wrap(self, ctx: ReadonlyContext, listing: Sequence[Tool]) -> Iterable[Tool]:
         raise NotImplementedError
+
+
+def problems_of(toolset: Toolset) -> tuple[str, ...]:
+    """What a toolset says is wrong with it, though it can be listed; most say nothing."""
+    problems: tuple[str, ...] = getattr(toolset, "problems", ())
+    return problems
 
 
 def same(some: Sequence[Any], others: Sequence[Any]) -> bool:

@@ -69,6 +69,14 @@ async def test_a_model_that_never_ends_is_stopped() -> None:
     assert len(model.requests) == 3
 
 
+async def test_who_is_stopped_reads_both_names_of_the_bound() -> None:
+    model = ScriptedModel([call(f"c{n}", "work") for n in range(9)])
+    talk = Talk(Agent("worker", model, tools=[Probe()]))
+
+    with pytest.raises(BridgeError, match=r"agent\.max_steps.*RunConfig\.most_model_calls"):
+        await talk.say(config=RunConfig(most_model_calls=2))
+
+
 @pytest.mark.spec("5.8")
 @pytest.mark.parametrize(
     ("said", "asks"),

@@ -161,23 +161,22 @@ def measured(rounds: int, runs: int) -> dict[str, float]:
     confirmed: Mapping[str, Tool] = {"noop": function_tool(noop).with_rule(asks)}
     threaded: Mapping[str, Tool] = {"noop": function_tool(noop_in_a_thread, name="noop")}
     nothing = [FunctionCall("c1", "noop", {})]
-    yes = {"c1": ToolConfirmation(confirmed=True)}
 
-    def noop_call(
-        tools: Mapping[str, Tool], decided: Mapping[str, ToolConfirmation]
-    ) -> Callable[[], Awaitable[Any]]:
-        return lambda: execute(nothing, tools, ctx, hooks=three, confirmations=decided)
+    def noop_call(tools: Mapping[str, Tool], *decided: str) -> Callable[[], Awaitable[Any]]:
+        def run() -> Awaitable[Any]:
+            yes = {call_id: ToolConfirmation(confirmed=True) for call_id in decided}  # used once
+            return execute(nothing, tools, ctx, hooks=three, confirmations=yes)
+
+        return run
 
     return {
         "bare await of a no-op function": microseconds(noop, rounds, runs),
-        "no-op function tool, three hooks, a rule": microseconds(
-            noop_call(guarded, {}), rounds, runs
-        ),
+        "no-op function tool, three hooks, a rule": microseconds(noop_call(guarded), rounds, runs),
         "no-op function tool, three hooks, a yes": microseconds(
-            noop_call(confirmed, yes), rounds, runs
+            noop_call(confirmed, "c1"), rounds, runs
         ),
         "no-op function in a thread, three hooks": in_a_loop(
-            noop_call(threaded, {}), max(1, rounds // 10), runs
+            noop_call(threaded), max(1, rounds // 10), runs
         ),
         "bare await of the tool": microseconds(lambda: instant.run(bare, ARGS), rounds, runs),
         "empty stack": one("instant", empty),

@@ -17,7 +17,14 @@ from bridge.core.content import Args, FunctionCall, Result
 from bridge.core.context import ToolContext, local_context
 from bridge.core.request import LLMRequest
 from bridge.core.tool import Tool, pack_tool
-from bridge.errors import BridgeError, ConfirmationRejected, DuplicateTool, ToolError, ToolNotFound
+from bridge.errors import (
+    BridgeError,
+    ConfirmationRejected,
+    ConfirmationRequired,
+    DuplicateTool,
+    ToolError,
+    ToolNotFound,
+)
 from bridge.tools.function import LocalTool, function_tool
 from tests.fakes import CustomTool, NativeTool, PlainTool, StreamOnlyTool
 
@@ -131,6 +138,25 @@ async def test_each_call_has_a_context_and_actions_of_its_own() -> None:
     assert [ctx.function_call_id for ctx in seen] == ["c0", "c1"]
     assert [o.actions.state_delta for o in outcomes] == [{"c0": True}, {"c1": True}]
     assert outcomes[0].actions is not outcomes[1].actions
+
+
+async def test_one_yes_is_good_for_one_run_however_often_it_is_given() -> None:
+    runs: list[str] = []
+
+    @function_tool(require_confirmation=True)
+    async def pay(ctx: ToolContext) -> None:
+        runs.append(ctx.function_call_id)
+
+    yes = ToolConfirmation(confirmed=True)
+    first, second = await execute(
+        calls("pay", "pay"), table(pay), CTX, confirmations={"c0": yes, "c1": yes}
+    )
+    [third] = await execute(calls("pay"), table(pay), CTX, confirmations={"c0": yes})
+
+    assert len(runs) == 1
+    assert sum(isinstance(each.error, ConfirmationRequired) for each in (first, second)) == 1
+    assert isinstance(third.error, ConfirmationRequired)
+    assert list(third.actions.requested_tool_confirmations) == ["c0"]
 
 
 async def test_decisions_reach_the_calls_they_are_about() -> None:

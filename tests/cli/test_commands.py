@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from bridge.cli.app import run
+from bridge.version import VERSION
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DEMO = str(ROOT / "configs" / "demo.yaml")
@@ -131,6 +132,7 @@ def test_person_at_a_terminal_is_shown_the_arguments_and_decides(answer: str, co
 
     assert ended == code
     assert '"city": "Tokyo"' in screen
+    assert "server: weather\r\ntool: buy_report\r\n" in screen
     assert "[y/N]" in screen
     assert ("R-0001" in screen) == (code == 0)
 
@@ -213,6 +215,67 @@ def test_live_check_fails_where_tools_hide_each_other_or_cannot_be_listed(
     said = capsys.readouterr().err
     assert 'two tools are named "echo"' in said
     assert "repeats the list cursor" in said
+
+
+def test_check_as_json_says_what_is_configured(tmp_path: Path, capsys: Said) -> None:
+    config = write(
+        tmp_path,
+        {
+            "one": {"command": ["python", "-m", "bridge.demo"]},
+            "two": {"url": "https://mcp.example.com/?key=canary", "enabled": False},
+        },
+    )
+
+    assert run(["check", config, "--json"]) == 0
+
+    assert json.loads(capsys.readouterr().out) == {
+        "ok": True,
+        "notes": [],
+        "upstreams": [
+            {"name": "one", "kind": "command", "enabled": True},
+            {"name": "two", "kind": "url", "enabled": False},
+        ],
+        "problems": [],
+    }
+
+
+def test_check_tells_at_once_what_would_not_be_served(tmp_path: Path, capsys: Said) -> None:
+    config = write(tmp_path, {}, tools=["no_such:f", "gone:f"], serve={"http": {"host": "0.0.0.0"}})
+
+    assert run(["check", config, "--json"]) == 2
+
+    assert len(json.loads(capsys.readouterr().out)["problems"]) == 3
+
+
+def test_version_is_printed(capsys: Said) -> None:
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == f"bridge {VERSION}\n"
+
+
+def test_help_names_what_belongs_where(capsys: Said) -> None:
+    assert run(["call", "--help"]) == 0
+
+    shown = capsys.readouterr().out
+    assert all(word in shown for word in ("CONFIG", "TOOL", "ARGS_JSON"))
+
+
+def test_a_local_tool_that_raises_what_it_likes_is_no_fault_of_bridge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
+) -> None:
+    text = """
+class Broken:
+    name, description, is_long_running = "broken", "Breaks.", False
+    def declaration(self): return None
+    async def run(self, ctx, args): raise LookupError("it is gone")
+broken = Broken()
+"""
+    (tmp_path / "breaking.py").write_text(text, "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    config = write(tmp_path, {}, tools=["breaking:broken"])
+
+    assert run(["call", config, "broken"]) == 1
+
+    assert capsys.readouterr().err == 'bridge: "broken" failed: LookupError: it is gone\n'
 
 
 def test_port_that_is_none_is_refused(capsys: Said) -> None:

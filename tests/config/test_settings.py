@@ -54,7 +54,7 @@ def test_settings_do_not_change() -> None:
         ("127.8.9.10", True),
         ("::1", True),
         ("localhost", True),
-        ("LOCALHOST", True),
+        ("LOCALHOST", False),
         ("0.0.0.0", False),
         ("::", False),
         ("192.168.1.2", False),

@@ -14,7 +14,14 @@ import pytest
 from pydantic import BaseModel, Field, RootModel
 
 from bridge.core.confirmation import ToolConfirmation, call_hash
-from bridge.core.context import ToolContext, local_context
+from bridge.core.context import (
+    CallbackContext,
+    Context,
+    InvocationContext,
+    ReadonlyContext,
+    ToolContext,
+    local_context,
+)
 from bridge.core.declaration import Declaration
 from bridge.core.request import LLMRequest
 from bridge.core.tool import FunctionTool, RequestProcessor
@@ -610,3 +617,84 @@ def test_the_definition_of_a_tool_names_all_that_it_says_of_itself() -> None:
 
     assert len({tool.subject.definition for tool in tools}) == 4
     assert again.subject == tools[0].subject
+
+
+class Wants:
+    """Functions whose first parameter is for the call's context, however that is written."""
+
+    @staticmethod
+    def optional(call: Optional[ToolContext], city: str) -> str:  # noqa: UP045
+        return f"{call.function_call_id} {city}" if call else "nothing"
+
+    @staticmethod
+    def or_none(call: ToolContext | None = None, city: str = "") -> str:
+        return f"{call.function_call_id} {city}" if call else "nothing"
+
+    @staticmethod
+    def with_metadata(call: Annotated[ToolContext, "the call"], city: str) -> str:
+        return f"{call.function_call_id} {city}"
+
+    @staticmethod
+    def as_text(call: "ToolContext", city: "str") -> str:  # noqa: UP037
+        return f"{call.function_call_id} {city}"
+
+    @staticmethod
+    def readable(call: ReadonlyContext, city: str) -> str:
+        return f"c1 {city}" if call.user_id == "ann" else "nothing"
+
+    @staticmethod
+    def deep(call: Annotated[Optional[ReadonlyContext], "x"], city: str) -> str:  # noqa: UP045
+        return f"c1 {city}" if call is not None and call.user_id == "ann" else "nothing"
+
+    @staticmethod
+    def anything(ctx: Any, city: str) -> str:
+        return f"{ctx.function_call_id} {city}"
+
+
+@pytest.mark.parametrize("name", [name for name in vars(Wants) if not name.startswith("_")])
+async def test_the_context_parameter_may_be_annotated_in_many_ways(name: str) -> None:
+    tool = function_tool(getattr(Wants, name))
+
+    assert list(tool.arguments.schema["properties"]) == ["city"]
+    assert await call(tool, {"city": "Rome"}) == {"result": "c1 Rome"}
+
+
+def takes_whole(call: Context, city: str) -> None: ...
+def takes_run(call: InvocationContext, city: str) -> None: ...
+def takes_hook_context(ctx: CallbackContext, city: str) -> None: ...
+def takes_it_later(city: str, ctx: ToolContext) -> None: ...
+def takes_two(ctx: ToolContext, other: ToolContext) -> None: ...
+def takes_it_by_name(*, ctx: ToolContext, city: str) -> None: ...
+def takes_many(*ctx: ToolContext) -> None: ...
+def takes_a_text(ctx: str, city: str) -> None: ...
+def takes_a_model(ctx: CityModel) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("handler", "said"),
+    [
+        (takes_whole, '"call" is annotated Context, and a tool\'s function is given a ToolContext'),
+        (takes_run, '"call" is annotated InvocationContext'),
+        (takes_hook_context, '"ctx" is annotated CallbackContext'),
+        (takes_it_later, '"ctx" is for the call\'s context: make it the first parameter'),
+        (takes_two, '"other" is for the call\'s context'),
+        (takes_it_by_name, '"ctx" is for the call\'s context: make it a plain first parameter'),
+        (takes_many, '"ctx" is for the call\'s context: make it a plain first parameter'),
+        (takes_a_text, "give it another name"),
+        (takes_a_model, "give it another name"),
+    ],
+)
+def test_a_context_parameter_that_cannot_work_is_refused(handler: Any, said: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        function_tool(handler)
+
+    assert said in str(refused.value)
+    assert str(refused.value).startswith(f'tool "{handler.__name__}": parameter "')
+
+
+def test_an_annotation_that_is_not_there_at_run_time_is_refused_with_a_reason() -> None:
+    def lost(call: Any, city: str) -> None: ...
+
+    lost.__annotations__["call"] = "NotImported"
+    with pytest.raises(ConfigError, match=r"NotImported.*importable where the function is defined"):
+        function_tool(lost)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import logging
+import pickle
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError, asdict
 from typing import Any
 
+import anyio
 import pytest
 
 from bridge.core.confirmation import Subject, ToolConfirmation, call_hash
+from bridge.core.content_json import confirmation_to_json
 from bridge.core.context import ToolContext, local_context
 from bridge.errors import (
     BridgeError,
@@ -162,10 +168,11 @@ async def test_a_provider_that_gives_no_answer_asks_and_is_logged(
     provider: Provider, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "bridge"):
-        assert await asked(Rule("pay", require=False, provider=provider))
+        rule = Rule("pay", require=False, provider=provider)
+        assert await asked(rule, args={"amount": 918273645})
 
     assert 'the confirmation provider of "pay"' in caplog.text
-    assert "100" not in caplog.text
+    assert "918273645" not in caplog.text
 
 
 async def test_two_rules_are_one_question_that_either_may_ask() -> None:
@@ -209,3 +216,94 @@ async def test_arguments_that_cannot_be_shown_are_refused_and_not_asked() -> Non
 async def test_a_context_without_a_call_cannot_ask() -> None:
     with pytest.raises(BridgeError):
         await check(ToolContext.preparing(local_context()), ALWAYS, SUBJECT, ARGS)
+
+
+async def test_a_yes_lets_one_call_pass_and_the_next_is_asked_anew() -> None:
+    yes = ToolConfirmation(confirmed=True, hash=HASH)
+    again = desk(yes)
+
+    assert not await asked(ALWAYS, desk(yes))
+
+    assert await asked(ALWAYS, again)
+    assert await asked(ALWAYS, desk(yes))
+    [question] = again.actions.requested_tool_confirmations.values()
+    assert question.payload["hash"] == HASH
+
+
+async def test_a_yes_without_a_hash_is_used_once_too() -> None:
+    yes = ToolConfirmation(confirmed=True)
+
+    assert not await asked(ALWAYS, desk(yes), {"amount": 1})
+    assert await asked(ALWAYS, desk(yes), {"amount": 2})
+
+
+async def test_a_yes_is_not_used_up_by_a_call_that_it_does_not_fit() -> None:
+    yes = ToolConfirmation(confirmed=True, hash=HASH)
+
+    assert await asked(ALWAYS, desk(yes), {"amount": 999})
+    assert not await asked(ALWAYS, desk(yes))
+
+
+async def test_a_tool_that_is_run_twice_in_one_call_is_asked_anew() -> None:
+    ctx = desk(ToolConfirmation(confirmed=True, hash=HASH))
+
+    assert not await asked(ALWAYS, ctx)
+    assert await asked(ALWAYS, ctx)
+
+
+async def test_a_gate_inside_a_gate_of_one_call_takes_the_same_yes() -> None:
+    yes = ToolConfirmation(confirmed=True)
+    ctx, inner = desk(yes), Subject("local", "inner", "d9")
+
+    await check(ctx, ALWAYS, SUBJECT, ARGS)
+    await check(ctx, Rule("inner", require=True), inner, ARGS)
+
+    with pytest.raises(ConfirmationRequired):
+        await check(desk(yes), Rule("inner", require=True), inner, ARGS)
+
+
+async def test_of_many_calls_that_race_for_a_yes_one_passes() -> None:
+    yes = ToolConfirmation(confirmed=True, hash=HASH)
+    passed: list[bool] = []
+
+    def in_a_loop_of_its_own() -> None:
+        passed.append(not anyio.run(asked, ALWAYS, desk(yes)))
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(16):
+            tasks.start_soon(anyio.to_thread.run_sync, in_a_loop_of_its_own)
+
+    assert sorted(passed) == [False] * 15 + [True]
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda yes: pickle.loads(pickle.dumps(yes))]
+)
+async def test_a_copy_of_a_used_yes_is_used_and_otherwise_the_same(
+    copied: Callable[[ToolConfirmation], ToolConfirmation],
+) -> None:
+    yes = ToolConfirmation("sure?", confirmed=True, payload={"a": [1]}, hash=HASH)
+    fresh = copied(yes)
+    assert not await asked(ALWAYS, desk(yes))
+    used = copied(yes)
+
+    assert fresh == used == yes
+    assert repr(fresh) == repr(used) == repr(yes)
+    assert asdict(used) == asdict(fresh)
+    assert list(asdict(used)) == ["hint", "confirmed", "payload", "hash"]
+    assert confirmation_to_json(used) == confirmation_to_json(fresh)
+    assert not await asked(ALWAYS, desk(fresh))
+    assert await asked(ALWAYS, desk(used))
+
+
+def test_a_confirmation_that_an_earlier_version_pickled_can_be_read() -> None:
+    made = ToolConfirmation.__new__(ToolConfirmation)
+    made.__setstate__(["sure?", True, None, HASH])
+
+    assert made == ToolConfirmation("sure?", True, None, HASH)
+    assert made.use(object(), SUBJECT)
+
+
+def test_a_yes_stays_frozen() -> None:
+    with pytest.raises(FrozenInstanceError):
+        setattr(ToolConfirmation(), "confirmed", True)  # noqa: B010

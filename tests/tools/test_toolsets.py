@@ -471,3 +471,9 @@ async def test_a_member_that_could_not_be_listed_does_not_edit_requests() -> Non
     await toolset.process_request(ToolContext(CTX), request)
 
     assert request.model == "m+good"
+
+
+@pytest.mark.parametrize("confirm", [None, 0, 1.5])
+def test_what_cannot_say_what_is_confirmed_is_refused(confirm: Any) -> None:
+    with pytest.raises(ConfigError, match="confirm is True, False, a list of names and globs"):
+        ConfirmedToolset(StaticToolset([]), confirm)
