@@ -48,6 +48,8 @@ ONLY_IN = {
     "starlette": {"downstream", "console"},
     "uvicorn": {"downstream", "console"},
     "pydantic_ai": {"models"},
+    "prometheus_client": {"gateway"},
+    "opentelemetry": {"gateway"},
     "sqlalchemy": {"stores"},
     "httpx": {"upstream", "models"},
     "httpx2": {"upstream", "models"},

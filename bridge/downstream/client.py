@@ -15,6 +15,7 @@ import anyio
 
 from bridge.core.content import Result
 from bridge.core.rpc import METHOD_NOT_FOUND, RpcError, rpc_error
+from bridge.downstream.running import Running
 
 Message: TypeAlias = dict[str, Any]
 Post: TypeAlias = Callable[[Message], None]
@@ -67,8 +68,12 @@ class Client:
         info: Mapping[str, Any] = NOTHING,
         log_level: str | None = None,
         push: Post | None = None,
+        mark: str = "",
     ) -> None:
-        """`session` is empty over stateless HTTP; `push` reaches the client outside requests."""
+        """`session` is empty over stateless HTTP; `push` reaches the client outside requests.
+
+        `mark` begins the ids of our requests where several processes put some to the client.
+        """
         self.principal = principal
         self.session = session
         self.modern = modern
@@ -77,10 +82,11 @@ class Client:
         self.info = info
         self.log_level = log_level
         self.push = push
+        self.mark = mark
         self.subscribed: set[str] = set()
-        self.running: dict[str | int, anyio.CancelScope] = {}
+        self.running: dict[str | int, Running] = {}
         self._numbers = itertools.count(1)
-        self._asked: dict[int, _Question] = {}
+        self._asked: dict[int | str, _Question] = {}
 
     async def ask(self, post: Post, method: str, params: dict[str, Any], seconds: float) -> Result:
         """Send the client a request through `post`, and wait for its answer.
@@ -94,7 +100,11 @@ class Client:
         if len(self._asked) >= MOST_ASKED:
             raise rpc_error(-32000, "the client has too many open questions")
 
-        number, question = next(self._numbers), _Question()
+        number: int | str = next(self._numbers)
+        question = _Question()
+        if self.mark:
+            number = f"{self.mark}{number}"
+
         self._asked[number] = question
         try:
             post({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
@@ -111,20 +121,21 @@ class Client:
     def answer(self, message: Message) -> None:
         """Take the client's answer to a request of ours; one that nobody waits for is dropped."""
         number = message.get("id")
-        question = self._asked.get(number) if type(number) is int else None
-        if question is not None:
-            question.take(message)
+        if isinstance(number, str) or type(number) is int:
+            question = self._asked.get(number)
+            if question is not None:
+                question.take(message)
 
     def cancel(self, request_id: object) -> None:
         """End a request of the client's that is still running."""
-        scope = self.running.get(request_id) if isinstance(request_id, str | int) else None
-        if scope is not None:
-            scope.cancel()
+        running = self.running.get(request_id) if isinstance(request_id, str | int) else None
+        if running is not None:
+            running.cancel()
 
     def close(self) -> None:
         """The client is gone: nothing of it runs on, and nobody waits for its answers."""
-        for scope in self.running.values():
-            scope.cancel()
+        for running in self.running.values():
+            running.cancel()
 
         self.close_questions("the client left before it answered")
 

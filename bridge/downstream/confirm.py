@@ -52,6 +52,9 @@ class Brought:
     for_server: Mapping[str, Any] = field(default_factory=nothing)
 
 
+NOTHING_BROUGHT = Brought()
+
+
 class Confirmations:
     """The questions of one server, from asking to the one answer each of them takes."""
 
@@ -67,10 +70,10 @@ class Confirmations:
         Raises:
             ConfirmationRejected: The person said no.
         """
-        if not asker.modern:
-            return Brought()
-
         state, responses = params.get("requestState"), params.get("inputResponses")
+        if not asker.modern or (state is None and responses is None):
+            return NOTHING_BROUGHT
+
         if not is_ours(state):
             return Brought(for_server={key: params[key] for key in MULTI_ROUND if key in params})
 

@@ -6,6 +6,7 @@ what they are given and change nothing inside it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from bridge.core.content import Result
@@ -16,6 +17,7 @@ HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 RESOURCE_NOT_FOUND = -32002
 URL_ELICITATION_REQUIRED = -32042
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
+TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
 MODERN_FIELDS = frozenset({"resultType", "ttlMs", "cacheScope"})
 
 
@@ -30,6 +32,26 @@ def for_client_list(answer: Result, *, modern: bool, stamp: dict[str, Any]) -> R
         answer = {**answer, "ttlMs": 0, "cacheScope": "private"}
 
     return for_client(answer, modern=modern, stamp=stamp)
+
+
+def capabilities_for(capabilities: Mapping[str, Any], *, modern: bool) -> dict[str, Any]:
+    """What of these ServerCapabilities there is in the client's era.
+
+    Log messages need no method in the modern era, and tasks that a legacy client could follow
+    are of another kind.
+    """
+    found = dict(capabilities)
+    if modern:
+        found.pop("logging", None)
+        return found
+
+    extensions = found.get("extensions")
+    if isinstance(extensions, dict) and TASKS_EXTENSION in extensions:
+        rest = {name: value for name, value in extensions.items() if name != TASKS_EXTENSION}
+        del found["extensions"]
+        found.update({"extensions": rest} if rest else {})
+
+    return found
 
 
 def negotiated(requested: str) -> str:

@@ -16,6 +16,7 @@ from bridge.downstream.handlers import Handlers
 from bridge.downstream.jsonrpc import JsonRpcError
 from bridge.downstream.results import failure
 from bridge.downstream.router import MULTI_ROUND, Router
+from bridge.downstream.running import Running
 from bridge.telemetry import log
 
 LISTEN = "subscriptions/listen"
@@ -36,11 +37,16 @@ class Front:
         self._most_calls = most_calls
         self._changes = Changes()
         self._router = Router(handlers, self._changes, confirm_wait)
-        self._running: set[anyio.CancelScope] = set()
+        self._running: set[Running] = set()
         self._calls = 0
         self._idle = anyio.Event()
         self._closing = False
         self._clients: dict[Client, Callable[[], None] | None] = {}
+
+    @property
+    def calls(self) -> int:
+        """How many calls run."""
+        return self._calls
 
     async def run(self) -> None:
         """Tell of changes, and let calls wait for people, until cancelled. Run this in one task."""
@@ -73,18 +79,20 @@ class Front:
             text = "too many calls are running here; nothing ran, try later"
             return self._refused(client, request, text)
 
-        scope = anyio.CancelScope()
+        running = Running()
         if method != LISTEN:  # it only waits, and there may be thousands
-            self._running.add(scope)
+            self._running.add(running)
 
         self._calls += is_call
-        client.running[request_id] = scope
+        client.running[request_id] = running
         try:
-            with scope:
-                return await self._answered(client, request_id, method, request.get("params"), post)
+            return await self._answered(client, request_id, method, request.get("params"), post)
+        except anyio.get_cancelled_exc_class():
+            if not running.is_over():
+                raise
         finally:
             self._calls -= is_call
-            self._running.discard(scope)
+            self._running.discard(running)
             client.running.pop(request_id, None)
             if not self._running:
                 self._idle.set()
@@ -132,8 +140,8 @@ class Front:
     async def end_calls(self) -> None:
         """Cancel every request that is running, and return when their clients have been told."""
         self._closing = True
-        for scope in self._running:
-            scope.cancel()
+        for running in self._running:
+            running.cancel()
 
         await self.wait_idle()
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import anyio
 from starlette.responses import PlainTextResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bridge.downstream.asker import PRINCIPAL
 from bridge.downstream.auth import TokenCheck
 from bridge.downstream.names import Names
+from bridge.downstream.running import within
 from bridge.errors import Unauthorized
 
 CHALLENGE = 'Bearer realm="bridge"'  # RFC 6750, section 3
@@ -96,13 +99,17 @@ class Guard:
 
     def _headers(self, scope: Scope) -> dict[str, str]:
         """The headers by lower-case name. Not every parser strips them (RFC 9110, section 5.5)."""
-        headers: dict[str, str] = {}
-        for raw_name, raw_value in scope["headers"]:
-            name = raw_name.decode("latin-1")
-            if name in headers and (name in SINGLE or name.startswith("mcp-param-")):
-                scope.setdefault(TWICE, []).append(name)
-
-            headers[name] = raw_value.decode("latin-1").strip(" \t")
+        raw = scope["headers"]
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1").strip(" \t") for name, value in raw
+        }
+        if len(headers) != len(raw):
+            names = Counter(name.decode("latin-1") for name, _ in raw)
+            scope[TWICE] = [
+                name
+                for name, times in names.items()
+                if times > 1 and (name in SINGLE or name.startswith("mcp-param-"))
+            ]
 
         return headers
 
@@ -143,18 +150,18 @@ class Guard:
         if declared.isdecimal() and int(declared) > most:
             raise Refused(413, f"the body is longer than {most} bytes")
 
-        with anyio.CancelScope(deadline=anyio.current_time() + self._bounds.body_seconds):
-            message = await receive()
-            if message["type"] == "http.request" and not message.get("more_body", False):
-                body: bytes = message.get("body", b"")
-                return body if len(body) <= most else self._too_long()
+        try:
+            return await within(self._bounds.body_seconds, partial(self._whole, receive))
+        except TimeoutError:
+            too_slow = f"the body took longer than {self._bounds.body_seconds:g} s"
+            raise Refused(408, too_slow, {"Connection": "close"}) from None
 
-            return await self._rest(message, receive)
+    async def _whole(self, receive: Receive) -> bytes | None:
+        message = await receive()
+        if message["type"] == "http.request" and not message.get("more_body", False):
+            only: bytes = message.get("body", b"")
+            return only if len(only) <= self._bounds.body_bytes else self._too_long()
 
-        too_slow = f"the body took longer than {self._bounds.body_seconds:g} s"
-        raise Refused(408, too_slow, {"Connection": "close"})
-
-    async def _rest(self, message: Message, receive: Receive) -> bytes | None:
         body = bytearray()
         while message["type"] == "http.request":
             body += message.get("body", b"")

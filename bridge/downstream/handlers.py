@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from bridge.calls.call import Outcome, execute
@@ -18,6 +18,7 @@ from bridge.downstream import eras
 from bridge.downstream.asker import Asker
 from bridge.downstream.confirm import Confirmations
 from bridge.downstream.jsonrpc import InvalidParams
+from bridge.downstream.large import LargeResults
 from bridge.downstream.listing import Listing, list_catalog, unchanged
 from bridge.downstream.offering import Handler, Offering, Settle, Subscribable
 from bridge.downstream.passing import Passing
@@ -44,7 +45,7 @@ async def nothing_kept(asker: Asker) -> None:
     """Nothing is kept for single clients."""
 
 
-Told: TypeAlias = Callable[[Asker, str, dict[str, Any]], Awaitable[None]]
+Told: TypeAlias = Callable[[Asker, str, dict[str, Any]], Coroutine[Any, Any, None]]
 """Takes a client's own notification, method and params; never raises."""
 
 
@@ -81,12 +82,14 @@ class Handlers:
         leave: Leave = nothing_kept,
         told: Told = nobody_told,
         passing: Passing | None = None,
+        large: LargeResults | None = None,
     ) -> None:
         """`settle` waits while more tools may still come, as they do when bridge has just begun.
 
         `more` is what is served beside the tools, `resources` the one of them whose changes can
         be followed; `leave` hears of each legacy client whose conversation is over, `told` of
-        what one says that servers may want to hear. `passing` has a last look at answers.
+        what one says that servers may want to hear. `passing` has a last look at answers;
+        `large` shortens those that are too large.
         """
         self._catalog = catalog
         self._settle = settle
@@ -98,6 +101,7 @@ class Handlers:
         self.leave = leave
         self.told = told
         self._passing = passing
+        self._large = large
         self._listed_passing = 0
         self.name = name
         self.version = version
@@ -210,6 +214,9 @@ class Handlers:
         if self._passing is not None:
             upstream = getattr(tools.get(call.name), "upstream", "")
             answer = self._passing.answer(asker, upstream, answer)
+
+        if self._large is not None and not self._large.is_small(answer):
+            answer = await self._large.call(asker, tools.get(call.name), answer)
 
         return eras.for_client(answer, modern=asker.modern, stamp=self.stamp)
 

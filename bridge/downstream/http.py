@@ -6,9 +6,11 @@ then, the response becomes a stream of events (MCP, transports, Streamable HTTP)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import socket
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+import anyio
 from starlette.types import Receive, Scope, Send
 
 from bridge.core.rpc import INVALID_REQUEST, PARSE_ERROR
@@ -21,8 +23,11 @@ from bridge.downstream.guard import BODY, HEADERS, TWICE, Bounds, Refused
 from bridge.downstream.handlers import Handlers
 from bridge.downstream.leaving import Leaving
 from bridge.downstream.modern import STATUS, admitted, unsupported
+from bridge.downstream.neighbours import ALONE, Neighbours
+from bridge.downstream.pages import NO_PAGES, Load, Page, beside
 from bridge.downstream.reply import Reply
 from bridge.downstream.sessions import Session, Sessions
+from bridge.downstream.spread import AT_HOME, Spread
 from bridge.downstream.streams import HEADERS as STREAM_HEADERS
 from bridge.downstream.streams import EventStream, event_id
 from bridge.downstream.web import Address, not_here, open_door, serve_app
@@ -47,10 +52,15 @@ async def serve_http(
     *,
     confirm_wait: float = 300.0,
     bounds: Bounds | None = None,
+    neighbours: Neighbours = ALONE,
+    listening: socket.socket | None = None,
+    pages: Mapping[str, Page] = NO_PAGES,
 ) -> None:
     """Serve over Streamable HTTP until cancelled; see `Address` for the parameters.
 
-    `confirm_wait` is how long a client may take to answer a request of ours.
+    `confirm_wait` is how long a client may take to answer a request of ours. Where several
+    processes serve one address, `neighbours` are the others, and `listening` is this one's
+    socket, which listens already and is closed here.
 
     Raises:
         ConfigError: The address cannot be used, or other machines could call without a token.
@@ -60,24 +70,34 @@ async def serve_http(
 
     bounds = bounds or Bounds()
     front = Front(handlers, confirm_wait=confirm_wait, most_calls=bounds.calls)
-    endpoint = Endpoint(path, front, bounds)
-    door = await open_door(Address(host, port, path, token, allowed_hosts, allowed_origins))
+    endpoint = Endpoint(path, front, bounds, neighbours)
+    address = Address(host, port, path, token, allowed_hosts, allowed_origins)
+    door = await open_door(address, listening)
     with door.socket:
-        await serve_app(front, endpoint, door, on_ready, bounds)
+        await serve_app(front, beside(endpoint, pages, endpoint.load), door, on_ready, bounds)
 
 
 class Endpoint:
     """The one URL of a Streamable HTTP server, as an ASGI app behind the guard."""
 
-    def __init__(self, path: str, front: Front, bounds: Bounds) -> None:
+    def __init__(
+        self, path: str, front: Front, bounds: Bounds, neighbours: Neighbours = ALONE
+    ) -> None:
         self._path = path
         self._elsewhere = not_here(path)
         self._front = front
-        self.sessions = Sessions(front, bounds.sessions, bounds.session_seconds)
+        self.sessions = Sessions(front, bounds.sessions, bounds.session_seconds, neighbours.mark)
+        self._spread = Spread(front, self.sessions, neighbours)
+
+    def load(self) -> Load:
+        """What goes on here now."""
+        return Load(self._front.calls, len(self.sessions))
 
     async def run(self) -> None:
         """Keep the sessions in order, until cancelled. Run this in one task."""
-        await self.sessions.run()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._spread.run, self)
+            tasks.start_soon(self.sessions.run)
 
     def end_streams(self) -> None:
         """End every response that is no answer to a request."""
@@ -104,14 +124,22 @@ class Endpoint:
         elif is_modern:
             raise Refused(405, "this protocol version has nothing but POST", ALLOW_POST)
         elif scope["method"] == "GET":
-            await self._get(self._session(scope, headers), headers, receive, send)
+            session = await self._session(scope, headers)
+            owner = self._spread.stream_owner(session, headers)
+            if not await self._spread.elsewhere(owner, scope, receive, send):
+                await self._get(session, headers, receive, send)
         else:
-            await self.sessions.end(self._session(scope, headers))
-            await _empty(send, 200)
+            session = await self._session(scope, headers)
+            if not await self._spread.elsewhere(self._spread.home(session), scope, receive, send):
+                await self.sessions.end(session)
+                await _empty(send, 200)
 
     async def _modern_post(
         self, message: Message | None, scope: Scope, receive: Receive, send: Send
     ) -> None:
+        if await self._spread.resumed(message, scope, receive, send):
+            return
+
         headers = scope[HEADERS]
         reply = Reply(send, accepts_stream=_accepts_stream(headers), new_stream=EventStream)
         if message is None or not _is_call(message):
@@ -140,11 +168,16 @@ class Endpoint:
             return
 
         is_first = message.get("method") == "initialize" and SESSION not in headers
-        session = self._added(scope) if is_first else self._session(scope, headers)
+        session = self._added(scope) if is_first else await self._session(scope, headers)
         if "id" not in message or "method" not in message:
-            self._front.receive(session.client, message)
+            await self._spread.take(session, message)
             await _empty(send, 202)
             return
+
+        if message["method"] in AT_HOME:
+            home = self._spread.home(session)
+            if await self._spread.elsewhere(home, scope, receive, send):
+                return
 
         extra = [(SESSION.encode(), session.name.encode())]
         reply = Reply(
@@ -158,6 +191,8 @@ class Endpoint:
 
         if is_first and (answer is None or "error" in answer):
             await self.sessions.end(session)
+        elif message["method"] in AT_HOME:
+            await self._spread.changed(session)
 
         await reply.finish(answer, 200)
 
@@ -194,7 +229,7 @@ class Endpoint:
 
         return self.sessions.add(scope[PRINCIPAL])
 
-    def _session(self, scope: Scope, headers: dict[str, str]) -> Session:
+    async def _session(self, scope: Scope, headers: dict[str, str]) -> Session:
         """The session that a request names.
 
         Raises:
@@ -205,6 +240,9 @@ class Endpoint:
             raise Refused(400, "a legacy client begins with initialize and names its session")
 
         session = self.sessions.get(name, scope[PRINCIPAL])
+        if session is None:
+            session = await self._spread.copied(name, scope[PRINCIPAL])
+
         if session is None:
             raise Refused(404, "there is no such session (any more): begin with initialize")
 

@@ -6,7 +6,7 @@ only where the server ends it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import anyio
@@ -64,14 +64,18 @@ class Listening:
 
         over = anyio.Event()
         self._streams.add(over)
-        unfollow = self._changes.follow(tell)
         followed: list[str] = []
+        unfollow: Callable[[], None] | None = None
         try:
-            asker.tell(ACKNOWLEDGED, {"notifications": honored, "_meta": meta})
+            # Whoever has read that this is granted hears of all that happens from then on.
             await self._subscribe(asker, uris, followed)
+            unfollow = self._changes.follow(tell)
+            asker.tell(ACKNOWLEDGED, {"notifications": honored, "_meta": meta})
             await over.wait()
         finally:
-            unfollow()
+            if unfollow is not None:
+                unfollow()
+
             self._streams.discard(over)
             with anyio.CancelScope(shield=True):
                 await self._unsubscribe(asker, followed)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from mcp.shared.inbound import x_mcp_header_map
 
@@ -14,6 +14,7 @@ from bridge.core.tool import Tool, is_function_tool
 from bridge.telemetry import log
 
 Definition = dict[str, Any]
+Rewrite: TypeAlias = Callable[[str, Definition], Definition]
 
 PLAIN_TYPES = frozenset({"string", "integer", "number", "boolean", "array"})
 
@@ -31,9 +32,23 @@ class Listing:
     mirrored: Mapping[object, Any]
 
 
-def list_catalog(version: int, tools: Mapping[str, Tool]) -> Listing:
-    """Build the listing of one snapshot. A tool that cannot be shown is left out and logged."""
-    shown = [shape for name in sorted(tools) if (shape := _shown(name, tools[name])) is not None]
+def unchanged(upstream: str, definition: Definition) -> Definition:
+    """A server's definition, as it is."""
+    return definition
+
+
+def list_catalog(
+    version: int, tools: Mapping[str, Tool], definition: Rewrite = unchanged
+) -> Listing:
+    """Build the listing of one snapshot. A tool that cannot be shown is left out and logged.
+
+    `definition` puts what one upstream's definition says in the words of this server.
+    """
+    shown = [
+        definition(getattr(tools[name], "upstream", ""), shape)
+        for name in sorted(tools)
+        if (shape := _shown(name, tools[name])) is not None
+    ]
     return Listing(
         version,
         {"tools": shown},

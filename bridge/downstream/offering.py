@@ -18,6 +18,9 @@ Raises:
     RpcError: An MCP server answered with this error.
 """
 
+Settle: TypeAlias = Callable[[], Awaitable[None]]
+"""Waits while more may still come of what is offered, as it does when bridge has just begun."""
+
 
 class Offering(Protocol):
     """One kind of thing that is served."""

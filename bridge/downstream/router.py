@@ -82,6 +82,12 @@ class Router:
         client.subscribed.clear()
         await self._handlers.leave(asker)
 
+    def tell(self, client: Client, method: str, params: dict[str, Any]) -> None:
+        """Pass a legacy client's notification on to the servers that know this client."""
+        if self.parking.tasks is not None:
+            asker = self._asker(client, {}, None)
+            self.parking.tasks.start_soon(self._handlers.told, asker, method, params)
+
     async def _legacy(
         self, client: Client, method: str, params: dict[str, Any], post: Post | None
     ) -> Result:

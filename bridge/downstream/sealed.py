@@ -61,6 +61,8 @@ class Seals:
         self._codec = AESGCMRequestStateCodec(list(keys) or [os.urandom(32)])
         self._clock = clock or (time.time if keys else time.monotonic)
         self._spent: dict[str, float] = {}
+        self.mark = ""
+        """What begins our states, after OURS: whose they are, where several processes serve."""
 
     def seal(
         self,
@@ -73,21 +75,24 @@ class Seals:
         parked: str | None = None,
     ) -> str:
         """Seal a new question, good for one answer within its lifetime."""
-        expires, nonce = self._clock() + LIFETIME, os.urandom(16).hex()
+        expires, nonce = self._clock() + LIFETIME, self.mark + os.urandom(16).hex()
         question = Question(principal, session, request, call, nonce, expires, theirs, parked)
-        return OURS + self._codec.seal(dumps(asdict(question)))
+        return OURS + self.mark + self._codec.seal(dumps(asdict(question)))
 
     def open(self, sealed: str) -> Question | None:
         """The question, if we sealed it, it is young enough and it was not answered yet."""
-        if not is_ours(sealed):
+        if not is_ours(sealed) or not sealed.startswith(OURS + self.mark):
             return None
 
         try:
-            question = Question(**loads(self._codec.unseal(sealed.removeprefix(OURS))))
+            text = self._codec.unseal(sealed.removeprefix(OURS + self.mark))
+            question = Question(**loads(text))
         except (InvalidRequestState, ValueError, TypeError):
             return None
 
-        is_open = self._clock() < question.expires and question.nonce not in self._spent
+        # The mark outside is for whoever passes it on; the one inside cannot be exchanged.
+        is_young = self._clock() < question.expires and question.nonce.startswith(self.mark)
+        is_open = is_young and question.nonce not in self._spent
         return question if is_open else None
 
     def spend(self, question: Question) -> bool:

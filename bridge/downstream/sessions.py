@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import secrets
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import anyio
@@ -24,6 +25,9 @@ PRIMED_SINCE = "2025-11-25"
 class Session:
     """One legacy client's session."""
 
+    UNASKED: Final = "0"
+    """The name of the stream of what belongs to no request."""
+
     def __init__(self, name: str, client: Client) -> None:
         self.name = name
         self.client = client
@@ -36,7 +40,7 @@ class Session:
 
     def stream(self) -> EventStream:
         """A new stream, for one response."""
-        name = str(next(self._numbers))
+        name = f"{self.client.mark}{next(self._numbers)}"
         made = EventStream(name, primes=self.client.version >= PRIMED_SINCE)
         self._streams[name] = made
         while len(self._streams) > KEPT_STREAMS:
@@ -52,7 +56,7 @@ class Session:
     def unasked(self) -> EventStream:
         """The stream of what belongs to no request, which a GET opens."""
         if self._unasked is None:
-            self._unasked = EventStream("0", primes=self.client.version >= PRIMED_SINCE)
+            self._unasked = EventStream(self.UNASKED, primes=self.client.version >= PRIMED_SINCE)
 
         return self._unasked
 
@@ -62,7 +66,7 @@ class Session:
 
     def found(self, name: str) -> EventStream | None:
         """The stream of that name, if it is still kept."""
-        return self.unasked if name == "0" else self._streams.get(name)
+        return self.unasked if name == self.UNASKED else self._streams.get(name)
 
     def end(self) -> None:
         """End every stream."""
@@ -74,26 +78,55 @@ class Session:
 class Sessions:
     """All sessions of one front, each its principal's alone."""
 
-    def __init__(self, front: Front, most: int, idle_seconds: float, prefix: str = "") -> None:
-        """`prefix` begins the names of all sessions here, where several processes serve."""
+    def __init__(self, front: Front, most: int, idle_seconds: float, mark: str = "") -> None:
+        """`mark` begins the names of all sessions here, where several processes serve."""
         self._front = front
         self._most = most
-        self._idle_seconds = idle_seconds
-        self._prefix = prefix
+        self.idle_seconds = idle_seconds
+        self._mark = mark
         self._sessions: dict[str, Session] = {}
+        self._looked_at = anyio.current_time()
+        self.on_end: Callable[[Session], Awaitable[None]] | None = None
 
     @property
     def is_full(self) -> bool:
         """Whether no further client can be taken."""
         return len(self._sessions) >= self._most
 
+    def __len__(self) -> int:
+        """How many are open."""
+        return len(self._sessions)
+
     def add(self, principal: str) -> Session:
         """Make a session that nobody else can name."""
-        name = self._prefix + secrets.token_hex(16)
-        session = Session(name, Client(principal, name))
-        self._sessions[name] = session
-        self._front.open(session.client)
+        name = self._mark + secrets.token_hex(16)
+        return self.copy(name, Client(principal, name, mark=self._mark))
+
+    def copy(self, name: str, client: Client) -> Session:
+        """Take a session that has its name already, where another process began it."""
+        session = self._sessions[name] = Session(name, client)
+        self._front.open(client)
         return session
+
+    def named(self, name: object) -> Session | None:
+        """The session of that name, whosever it is; this is no use of it."""
+        return self._sessions.get(name) if isinstance(name, str) else None
+
+    def use(self, name: str) -> None:
+        """Note that a session, if it is still there, is in use."""
+        session = self._sessions.get(name)
+        if session is not None:
+            session.last_used = anyio.current_time()
+
+    def all_of(self, mark: str) -> list[Session]:
+        """The sessions that another process began."""
+        return [one for name, one in self._sessions.items() if name.startswith(mark)]
+
+    def lately_used(self) -> list[Session]:
+        """The sessions in use, now or since this was asked last."""
+        since, self._looked_at = self._looked_at, anyio.current_time()
+        everyone = self._sessions.values()
+        return [one for one in everyone if one.open_requests or one.last_used >= since]
 
     def get(self, name: str, principal: str) -> Session | None:
         """The session of that name, if it is this principal's."""
@@ -109,12 +142,14 @@ class Sessions:
         if self._sessions.pop(session.name, None) is not None:
             await self._front.closed(session.client)
             session.end()
+            if self.on_end is not None:
+                await self.on_end(session)
 
     async def run(self) -> None:
         """End sessions that nobody uses, until cancelled. Run this in one task."""
         while True:
-            await anyio.sleep(min(SWEEP_SECONDS, self._idle_seconds))
-            oldest = anyio.current_time() - self._idle_seconds
+            await anyio.sleep(min(SWEEP_SECONDS, self.idle_seconds))
+            oldest = anyio.current_time() - self.idle_seconds
             for session in list(self._sessions.values()):
                 if session.last_used < oldest and not session.open_requests:
                     await self.end(session)

@@ -70,8 +70,8 @@ class App(Protocol):
         ...
 
 
-async def open_door(address: Address) -> Door:
-    """Listen, before anything else is started.
+async def open_door(address: Address, listening: socket.socket | None = None) -> Door:
+    """Listen, before anything else is started; on a socket that does already, if one is given.
 
     Raises:
         ConfigError: The address cannot be used, or not like this.
@@ -82,7 +82,7 @@ async def open_door(address: Address) -> Door:
     except ValueError as exc:
         raise ConfigError(str(exc)) from exc
 
-    sock = await bound_socket(address.host, address.port)
+    sock = listening or await bound_socket(address.host, address.port)
     return Door(sock, _url(sock, address), names, token)
 
 
@@ -110,8 +110,8 @@ async def serve_app(
             server.told_to_end.set()
 
 
-async def bound_socket(host: str, port: int) -> socket.socket:
-    """A listening TCP socket.
+async def bound_socket(host: str, port: int, *, listens: bool = True) -> socket.socket:
+    """A TCP socket that listens, or is bound alone, which keeps the port from others.
 
     Raises:
         ConfigError: No socket can listen there; the text says why and what to do.
@@ -130,7 +130,8 @@ async def bound_socket(host: str, port: int) -> socket.socket:
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind(target)
-        sock.listen(128)
+        if listens:
+            sock.listen(128)
     except OSError as exc:
         sock.close()
         raise ConfigError(_why_not(exc, host, port)) from exc

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import anyio
 
-from bridge.config.settings import LocalToolSettings, Settings, UpstreamSettings
+from bridge.config.settings import LocalToolSettings, Settings, ToolRules, UpstreamSettings
 from bridge.core.tool import Tool, Toolset, is_function_tool
 from bridge.errors import ConfigError, ToolsetError
 from bridge.gateway.resolve import resolve, resolve_provider
 from bridge.tools.catalog import Catalog
+from bridge.tools.checked import CheckedToolset, literally
 from bridge.tools.function import function_tool
 from bridge.tools.gate import Provider, Rule
 from bridge.tools.toolsets import (
@@ -25,7 +26,7 @@ from bridge.tools.toolsets import (
 from bridge.tools.wrapped import guarded, relabelled
 from bridge.upstream.channel import Limits
 from bridge.upstream.command import Command
-from bridge.upstream.target import Endpoint, Target
+from bridge.upstream.target import Endpoint, Hosted
 from bridge.upstream.toolset import MCPToolset
 
 LOCAL = "local"
@@ -51,14 +52,22 @@ class Assembly:
                     tasks.start_soon(upstream.aclose)
 
 
-def assemble(settings: Settings) -> Assembly:
+def assemble(
+    settings: Settings, *, patience: float | None = None, host: str | None = None
+) -> Assembly:
     """Put together what the settings describe; nothing is started, nothing is connected.
+
+    `patience` bounds, in seconds, how long one upstream may hold up the tools of the others where
+    nobody keeps them connected; see `CombinedToolset`. `host`, where several processes serve
+    together, is the Unix socket of the one that keeps the conversations with upstreams.
 
     Raises:
         ConfigError: A function that the settings name cannot be found or used.
     """
     upstreams = {
-        name: to_upstream(name, one) for name, one in settings.upstreams.items() if one.enabled
+        name: to_upstream(name, one, host)
+        for name, one in settings.upstreams.items()
+        if one.enabled
     }
     members: list[Toolset] = [
         stacked(upstream, settings.upstreams[name]) for name, upstream in upstreams.items()
@@ -66,23 +75,27 @@ def assemble(settings: Settings) -> Assembly:
     if settings.tools:
         members.append(StaticToolset(local_tools(settings.tools), name=LOCAL))
 
-    toolset = CombinedToolset(members, on_failure="report")
+    toolset = CombinedToolset(members, on_failure="report", patience=patience)
     return Assembly(settings, upstreams, toolset, Catalog(toolset))
 
 
-def to_upstream(name: str, settings: UpstreamSettings) -> MCPToolset:
+def to_upstream(name: str, settings: UpstreamSettings, host: str | None = None) -> MCPToolset:
     """The MCP server as a toolset of its own names, not connected yet."""
+    target = to_target(settings)
     return MCPToolset(
-        to_target(settings),
+        target if host is None else Hosted(name, host, target),
         name=name,
         media=settings.media,
         timeout=settings.timeout,
         connect_timeout=settings.connect_timeout,
         limits=Limits(message_bytes=settings.max_message),
+        session=settings.session,
+        most_sessions=settings.most_sessions,
+        session_idle_seconds=settings.session_idle,
     )
 
 
-def to_target(settings: UpstreamSettings) -> Target:
+def to_target(settings: UpstreamSettings) -> Command | Endpoint:
     """Where the server is found, with what is secret about it."""
     if settings.url is not None:
         return Endpoint(settings.url, settings.transport, settings.headers)
@@ -94,9 +107,10 @@ def stacked(upstream: Toolset, settings: UpstreamSettings) -> Toolset:
     """The wrappers in their order: filtered → confirmed → renamed → prefixed.
 
     Filters, confirmation and new names speak of the server's own names, so the prefix is last.
+    Whether all that they name is there is judged by everything the server lists.
     """
     rules = settings.tools
-    toolset = upstream
+    toolset: Toolset = CheckedToolset(upstream, _named(rules))
     if rules.allow or rules.deny:
         toolset = FilteredToolset(toolset, rules.allow or None, deny=rules.deny)
 
@@ -106,8 +120,24 @@ def stacked(upstream: Toolset, settings: UpstreamSettings) -> Toolset:
     if rules.rename or rules.describe:
         toolset = RenamedToolset(toolset, rules.rename, rules.describe)
 
-    prefix = f"{upstream.name}__" if settings.prefix is None else settings.prefix
-    return PrefixedToolset(toolset, prefix)  # also where it is empty: names are made legal
+    # Also where it is empty: names are made legal.
+    return PrefixedToolset(toolset, prefix_of(upstream.name, settings))
+
+
+def prefix_of(upstream: str, settings: UpstreamSettings) -> str:
+    """What stands before the names of an upstream's tools and prompts."""
+    return f"{upstream}__" if settings.prefix is None else settings.prefix
+
+
+def _named(rules: ToolRules) -> dict[str, Sequence[str]]:
+    """Each key whose names or globs are to match tools of the upstream, with them."""
+    return {
+        "tools.allow": rules.allow,
+        "tools.deny": rules.deny,
+        "tools.rename": literally(rules.rename),
+        "tools.describe": literally(rules.describe),
+        "tools.confirm": rules.confirm if isinstance(rules.confirm, tuple) else (),
+    }
 
 
 def local_tools(settings: Sequence[LocalToolSettings]) -> Sequence[Tool]:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from bridge.config.load import load
 from bridge.core.context import ReadonlyContext
 from bridge.core.tool import Tool
 from bridge.gateway.assembly import Assembly, assemble
+from bridge.tools.closing import Closing
 from bridge.tools.toolsets import Composable
 from bridge.upstream.status import UpstreamStatus
 
 
-class ConfiguredToolset(Composable):
+class ConfiguredToolset(Composable, Closing):
     """The tools of every upstream and every local function that a configuration names.
 
     Upstreams connect when the tools are first asked for, side by side. One that fails is left
-    out and shown by `statuses()`; the others are served. No task of the caller's owns anything:
-    it may be closed from any.
+    out and shown by `statuses()`; the others are served. One that hangs holds them up once, for
+    `serve.startup_wait` at most; it goes on connecting by itself, and its tools are in a later
+    listing. No task of the caller's owns anything: it may be closed from any.
     """
 
     def __init__(self, assembly: Assembly) -> None:
@@ -44,6 +44,11 @@ class ConfiguredToolset(Composable):
         """
         return await self._assembly.toolset.tools(ctx)
 
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What of the configuration has no effect on what is offered, and why; one line each."""
+        return self._assembly.toolset.problems
+
     def statuses(self) -> list[UpstreamStatus]:
         """How each upstream is now, in the order of the configuration."""
         return [upstream.status() for upstream in self._assembly.upstreams.values()]
@@ -51,17 +56,6 @@ class ConfiguredToolset(Composable):
     async def aclose(self) -> None:
         """Close every upstream; from any task, any number of times."""
         await self._assembly.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        exc: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
 
 def open_toolset(*paths: str | Path) -> ConfiguredToolset:
@@ -72,4 +66,5 @@ def open_toolset(*paths: str | Path) -> ConfiguredToolset:
     Raises:
         ConfigError: Everything that is wrong with them, at once.
     """
-    return ConfiguredToolset(assemble(load(paths)))
+    settings = load(paths)
+    return ConfiguredToolset(assemble(settings, patience=settings.serve.startup_wait))

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from functools import partial
 
 from bridge.config.settings import Settings
-from bridge.downstream.handlers import Handlers
 from bridge.downstream.http import serve_http
 from bridge.downstream.sse import serve_sse
 from bridge.downstream.stdio import serve_stdio
 from bridge.gateway.assembly import assemble
+from bridge.gateway.keeping import keeping
 from bridge.gateway.live import running
+from bridge.gateway.observing import observing
+from bridge.gateway.offerings import to_handlers
 
 TRANSPORTS = ("http", "stdio", "sse")
 
@@ -28,17 +30,24 @@ async def serve_settings(
     `host` and `port` win over the settings; `on_ready` takes the endpoint's URL once it listens.
 
     Raises:
-        ConfigError: The address cannot be used, or not without a token.
+        ConfigError: The address cannot be used, or not without a token; or what is to be told
+            of calls cannot.
     """
-    async with running(assemble(settings)) as gateway:
+    assembly = assemble(settings)
+    async with (
+        observing(assembly, transport) as seen,
+        keeping(settings.results) as large,
+        running(assembly) as gateway,
+    ):
         settle = partial(gateway.gathered, settings.serve.startup_wait)
-        handlers = Handlers(gateway.catalog, name=settings.serve.name, settle=settle)
+        handlers = to_handlers(assembly, settle, seen.observers, large)
         if transport == "stdio":
             await serve_stdio(handlers)
             return
 
         http = settings.serve.http
-        serve = partial(serve_http, path=http.path) if transport == "http" else serve_sse
+        over_http = partial(serve_http, path=http.path, pages=seen.pages)
+        serve = over_http if transport == "http" else serve_sse
         await serve(
             handlers,
             host or http.host,

@@ -1,6 +1,6 @@
 """Response bodies read within bounds: whole, as server-sent events, or only to be done with them.
 
-Every byte is counted as it arrives, decoded. Compressed answers are refused, since none was asked
+Every byte is counted as it arrives. Compressed answers are refused, since none was asked
 for and a small one may hide an endless one.
 """
 
@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
 
 import anyio
 import httpx
-import httpx2
 from httpx_sse import EventSource, ServerSentEvent
 
 from bridge.upstream.channel import ChannelError
-from bridge.upstream.web import translated
+from bridge.upstream.client import Response
 
 EVENT_STREAM = "text/event-stream"
 JSON = "application/json"
@@ -25,68 +23,60 @@ BLANK_LINE = re.compile(rb"(?>\r\n|\r|\n){2}")
 SPLIT_BLANK_LINE = 3  # bytes of a blank line that may lie at the end of a piece, at most
 
 
-def media_type(response: httpx2.Response) -> str:
+def media_type(response: Response) -> str:
     """The media type of the body, without parameters, in lower case; empty if none is named."""
-    value: str = response.headers.get("content-type", "")
-    return value.partition(";")[0].strip().lower()
+    return response.header("content-type").partition(";")[0].strip().lower()
 
 
-async def read_pieces(response: httpx2.Response) -> AsyncGenerator[bytes]:
-    """The body as it arrives.
+def check_coding(response: Response) -> None:
+    """Refuse a body that is compressed.
 
     Raises:
-        ChannelError: It is compressed, or the connection was lost.
+        ChannelError: It is.
     """
-    coding = response.headers.get("content-encoding", "identity").strip().lower()
+    coding = response.header("content-encoding").strip().lower()
     if coding not in {"", "identity"}:
         raise ChannelError(
             f"the server compressed its answer ({coding!r:.40}), which bridge did not ask for",
             sent=True,
         )
 
-    with translated(response.request.url, sent=True):
-        async with aclosing(response.aiter_raw()) as pieces:
-            async for piece in pieces:
-                yield piece
 
-
-async def read_body(response: httpx2.Response, limit: int) -> bytes:
+async def read_body(response: Response, limit: int) -> bytes:
     """The whole body, of at most `limit` bytes.
 
     Raises:
         ChannelError: It is larger, compressed, or the connection was lost.
     """
+    check_coding(response)
     parts: list[bytes] = []
     size = 0
-    async with aclosing(read_pieces(response)) as pieces:
-        async for piece in pieces:
-            size += len(piece)
-            if size > limit:
-                raise ChannelError(f"the server's answer exceeds {limit} bytes", sent=True)
+    while piece := await response.piece():
+        size += len(piece)
+        if size > limit:
+            raise ChannelError(f"the server's answer exceeds {limit} bytes", sent=True)
 
-            parts.append(piece)
+        parts.append(piece)
 
-    return b"".join(parts)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-async def read_beginning(response: httpx2.Response, limit: int) -> bytes:
+async def read_beginning(response: Response, limit: int) -> bytes:
     """The first `limit` bytes of the body, or fewer: as many as come before anything fails."""
     parts: list[bytes] = []
     size = 0
     try:
-        async with aclosing(read_pieces(response)) as pieces:
-            async for piece in pieces:
-                parts.append(piece)
-                size += len(piece)
-                if size >= limit:
-                    break
+        check_coding(response)
+        while size < limit and (piece := await response.piece()):
+            parts.append(piece)
+            size += len(piece)
     except ChannelError:
         pass  # what came is all there is to show
 
     return b"".join(parts)[:limit]
 
 
-async def finish(response: httpx2.Response, limit: int, seconds: float) -> None:
+async def finish(response: Response, limit: int, seconds: float) -> None:
     """Read a body that nobody needs to its end, so that its connection can be used again."""
     with anyio.move_on_after(seconds):
         await read_beginning(response, limit)
@@ -99,9 +89,8 @@ class EventStream:
     many more bytes, at the latest.
     """
 
-    def __init__(self, response: httpx2.Response, limit: int) -> None:
-        self._pieces = read_pieces(response)
-        self._counted = _CountedPieces(self._pieces, limit)
+    def __init__(self, response: Response, limit: int) -> None:
+        self._counted = _CountedPieces(response, limit)
 
     async def events(self) -> AsyncGenerator[ServerSentEvent]:
         """The events in order, also such without data: they may carry an id or a retry time.
@@ -122,8 +111,6 @@ class EventStream:
             async for _ in source:
                 pass
 
-            await self._pieces.aclose()
-
     def end_within(self, count: int) -> None:
         """Let the events end once `count` more bytes have come."""
         self._counted.end_within(count)
@@ -132,8 +119,8 @@ class EventStream:
 class _CountedPieces(httpx.AsyncByteStream):
     """Passes bytes on and measures events: from one blank line to the next."""
 
-    def __init__(self, pieces: AsyncIterator[bytes], limit: int) -> None:
-        self._pieces = pieces
+    def __init__(self, response: Response, limit: int) -> None:
+        self._response = response
         self._limit = limit
         self._size = 0
         self._tail = b""
@@ -147,19 +134,27 @@ class _CountedPieces(httpx.AsyncByteStream):
         if self._left is not None and self._left <= 0:
             raise StopAsyncIteration
 
-        piece = await (self._begin() if self._is_first else anext(self._pieces))
+        if not (piece := await self._response.piece()):
+            raise StopAsyncIteration
+
+        if self._is_first:
+            piece = await self._begin(piece)
+
         if self._left is not None:
             self._left -= len(piece)
 
         self._measure(piece)
         return piece
 
-    async def _begin(self) -> bytes:
+    async def _begin(self, piece: bytes) -> bytes:
         """The first piece, without the byte order mark that a stream may begin with."""
         self._is_first = False
-        piece = await anext(self._pieces)
+        check_coding(self._response)
         while len(piece) < len(BYTE_ORDER_MARK) and BYTE_ORDER_MARK.startswith(piece):
-            piece += await anext(self._pieces)
+            if not (more := await self._response.piece()):
+                break
+
+            piece += more
 
         return piece.removeprefix(BYTE_ORDER_MARK)
 

@@ -22,6 +22,7 @@ __all__ = [
     "ChannelError",
     "HttpStatusError",
     "Limits",
+    "Message",
     "Notify",
     "Options",
     "Params",
@@ -29,6 +30,9 @@ __all__ = [
     "RpcError",
     "SessionGone",
 ]
+
+Message: TypeAlias = dict[str, Any]
+"""One JSON-RPC message, as it is on the wire."""
 
 Params: TypeAlias = dict[str, Any]
 Notify: TypeAlias = Callable[[str, Params], None]
@@ -50,7 +54,8 @@ class Limits:
 class Options:
     """What one request may carry besides its params.
 
-    `timeout` bounds the whole request in seconds; progress does not extend it. `on_progress`
+    `timeout` bounds the whole request in seconds; progress does not extend it, and while a client
+    is asked for the server, it stands still. `on_progress`
     takes the params of each `notifications/progress` of this request, in order, and must not
     block. `headers` ride on the request where the transport has headers. `caller` is who a
     server may ask, and tell things, while it works on this request.
@@ -106,7 +111,12 @@ class SessionGone(ChannelError):
 
 
 class Channel(Protocol):
-    """What `upstream.connection` needs of a transport."""
+    """What `upstream.connection` needs of a transport.
+
+    `protocol_version` is the revision that was negotiated, which who opened it sets; None before.
+    """
+
+    protocol_version: str | None
 
     @property
     def is_open(self) -> bool:

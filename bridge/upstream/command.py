@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from bridge.upstream.channel import ChannelError
+from bridge.upstream.secrets import masked, secrets_in_arguments
 
 INHERITED = (
     "HOME",
@@ -26,24 +27,16 @@ INHERITED = (
 )
 """What a child sees of our environment; everything else, secrets above all, stays with us."""
 
-SHORTEST_SECRET = 6
 
-
-def masked(text: str, secrets: Iterable[str]) -> str:
-    """`text` with each of these values taken out; the longest first, for one may hold another."""
-    for value in sorted(secrets, key=len, reverse=True):
-        if len(value) >= SHORTEST_SECRET:
-            text = text.replace(value, "***")
-
-    return text
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Command:
-    """An argument list, never a shell line; `env` is added to the few inherited variables."""
+    """An argument list, never a shell line; `env` is added to the few inherited variables.
+
+    It shows its program alone: any argument may be a secret, or hold one.
+    """
 
     argv: tuple[str, ...]
-    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    env: Mapping[str, str] = field(default_factory=dict)
     cwd: Path | None = None
 
     def environment(self) -> dict[str, str]:
@@ -77,7 +70,15 @@ class Command:
 
     def without_secrets(self, text: str) -> str:
         """`text` with every configured value that may be a secret taken out."""
-        return masked(text, self.env.values())
+        return masked(text, [*self.env.values(), *secrets_in_arguments(self.argv[1:])])
 
     def __str__(self) -> str:
-        return self.without_secrets(" ".join(self.argv))
+        """The program, and how many arguments it is given."""
+        number = len(self.argv) - 1
+        if number == 0:
+            return self.argv[0]
+
+        return f"{self.argv[0]} (and {number} argument{'s' if number > 1 else ''})"
+
+    def __repr__(self) -> str:
+        return f"<Command {self}>"

@@ -8,21 +8,21 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from bridge.core.content import Result
+from bridge.core.rpc import INTERNAL_ERROR, rpc_error
 from bridge.telemetry import log
 from bridge.upstream.channel import (
     ChannelBusy,
     ChannelError,
     Limits,
-    Notify,
+    Message,
     Options,
     Params,
     RequestTimeout,
     RpcError,
 )
+from bridge.upstream.desk import Desk
 
-Message = dict[str, Any]
-
-METHOD_NOT_FOUND = -32601
+__all__ = ["Correlator", "Message", "result_of"]
 
 
 class Correlator:
@@ -32,12 +32,14 @@ class Correlator:
     ends the channel calls `fail_all`, so no caller ever waits for a conversation that is over.
     """
 
-    def __init__(self, on_notification: Notify, limits: Limits) -> None:
-        self._on_notification = on_notification
+    def __init__(self, desk: Desk, limits: Limits) -> None:
+        self._desk = desk
         self._limits = limits
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Result]] = {}
         self._progress: dict[int, Callable[[Params], None]] = {}
+        self._timers: dict[int, tuple[asyncio.TimerHandle, str, float]] = {}
+        self._left: dict[int, float] = {}
         self.late_answers = 0
 
     def __len__(self) -> int:
@@ -72,9 +74,11 @@ class Correlator:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Result] = loop.create_future()
         self._waiting[number] = future
-        timer = None
+        if options.caller is not None:
+            self._desk.callers[number] = options.caller
+
         if options.timeout is not None:
-            timer = loop.call_later(options.timeout, self._expire, number, method, options.timeout)
+            self._time(number, method, options.timeout, options.timeout)
 
         try:
             sending = send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
@@ -88,14 +92,14 @@ class Correlator:
         finally:
             del self._waiting[number]
             self._progress.pop(number, None)
-            if timer is not None:
-                timer.cancel()
+            self._desk.callers.pop(number, None)
+            if (timed := self._timers.pop(number, None)) is not None:
+                timed[0].cancel()
 
     def receive(self, message: Any) -> Message | None:
         """Take one incoming message; return what must be sent back at once, if anything.
 
-        Answers wake their callers, notifications go out. The server's own requests are refused,
-        but for `ping`: no client capability was offered to it.
+        Answers wake their callers; what the server says or asks of itself goes over the desk.
         """
         if not isinstance(message, dict):
             log.warning("ignored a message that is not a JSON object")
@@ -107,7 +111,7 @@ class Correlator:
             return None
 
         if "id" in message:
-            return reply_to(message["id"], method)
+            return self._desk.asked(message)
 
         params = message.get("params")
         self._notification(method, params if isinstance(params, dict) else {})
@@ -148,7 +152,24 @@ class Correlator:
             if listener is not None:
                 listener(params)
         else:
-            self._on_notification(method, params)
+            self._desk.told(method, params)
+
+    def pause(self, number: int) -> None:
+        """Stop the time of a request; see `questions.Clock`."""
+        timed = self._timers.get(number)
+        if timed is not None:
+            timed[0].cancel()
+            self._left[number] = timed[0].when() - asyncio.get_running_loop().time()
+
+    def resume(self, number: int) -> None:
+        """Let it go on."""
+        left, timed = self._left.pop(number, None), self._timers.get(number)
+        if left is not None and timed is not None:
+            self._time(number, timed[1], timed[2], left)
+
+    def _time(self, number: int, method: str, seconds: float, left: float) -> None:
+        timer = asyncio.get_running_loop().call_later(left, self._expire, number, method, seconds)
+        self._timers[number] = timer, method, seconds
 
     def _expire(self, number: int, method: str, seconds: float) -> None:
         self.fail(number, RequestTimeout(method, seconds))
@@ -182,18 +203,9 @@ def result_of(answer: Message) -> Result:
         raise RpcError(error)
 
     if not isinstance(result, dict):
-        raise RpcError({"code": -32603, "message": "the answer holds neither result nor error"})
+        raise rpc_error(INTERNAL_ERROR, "the answer holds neither result nor error")
 
     return result
-
-
-def reply_to(request_id: object, method: object) -> Message:
-    """What a server's own request is answered with: all but `ping` are refused."""
-    if method == "ping":
-        return {"jsonrpc": "2.0", "id": request_id, "result": {}}
-
-    error = {"code": METHOD_NOT_FOUND, "message": "bridge offers no client capabilities"}
-    return {"jsonrpc": "2.0", "id": request_id, "error": error}
 
 
 async def _sent(sending: Awaitable[None], future: asyncio.Future[Result]) -> None:

@@ -7,14 +7,16 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import anyio
 
+from bridge.core.caller import Caller
 from bridge.upstream.channel import ChannelError, HttpStatusError, Limits, Notify, RequestTimeout
 from bridge.upstream.command import Command
+from bridge.upstream.hosted import open_hosted
 from bridge.upstream.http import open_http
 from bridge.upstream.link import Link, negotiate
 from bridge.upstream.protocol import Era
 from bridge.upstream.sse import open_sse
 from bridge.upstream.stdio import StdioChannel, open_stdio
-from bridge.upstream.target import Endpoint, Target
+from bridge.upstream.target import Endpoint, Hosted, Target
 
 TOO_OLD_FOR_STREAMABLE_HTTP = {400, 404, 405}
 """The statuses that tell a client to try HTTP+SSE (MCP, transports, backwards compatibility)."""
@@ -29,21 +31,25 @@ async def dial(
     remembered: Era | None = None,
     probe_seconds: float = 5.0,
     on_silence: Callable[[str], None] = lambda words: None,
+    client: Caller | None = None,
 ) -> AsyncIterator[Link]:
     """Connect and negotiate; the connection ends when the block does.
 
     `on_silence` takes what a server said instead of an answer, when it is waited for no longer.
+    `client` is whose session this is, if it is one client's alone.
 
     Raises:
         ChannelError: Nothing there, or nothing that speaks MCP.
         RpcError: The server refused both eras.
     """
-    if isinstance(target, Command):
+    if isinstance(target, Hosted):
+        opened = _dial_host(target, on_notification, limits, remembered, probe_seconds, client)
+    elif isinstance(target, Command):
         opened = _dial_command(
-            target, on_notification, limits, remembered, probe_seconds, on_silence
+            target, on_notification, limits, remembered, probe_seconds, client, on_silence
         )
     else:
-        opened = _dial_endpoint(target, on_notification, limits, remembered, probe_seconds)
+        opened = _dial_endpoint(target, on_notification, limits, remembered, probe_seconds, client)
 
     async with opened as link:
         yield link
@@ -56,12 +62,13 @@ async def _dial_command(
     limits: Limits,
     remembered: Era | None,
     probe_seconds: float,
+    client: Caller | None,
     on_silence: Callable[[str], None],
 ) -> AsyncIterator[Link]:
     died: ChannelError
-    async with open_stdio(command, on_notification, limits) as channel:
+    async with open_stdio(command, on_notification, limits, client) as channel:
         try:
-            link = await negotiate(channel, "stdio", remembered, probe_seconds)
+            link = await negotiate(channel, "stdio", remembered, probe_seconds, client)
         except (anyio.get_cancelled_exc_class(), RequestTimeout):
             on_silence(channel.last_words)
             raise
@@ -75,9 +82,9 @@ async def _dial_command(
     if remembered == "legacy" or not channel.closed_because:
         raise _told_by(channel, died)
 
-    async with open_stdio(command, on_notification, limits) as channel:
+    async with open_stdio(command, on_notification, limits, client) as channel:
         try:
-            link = await negotiate(channel, "stdio", "legacy", probe_seconds)
+            link = await negotiate(channel, "stdio", "legacy", probe_seconds, client)
         except ChannelError as exc:
             died = exc
         else:
@@ -93,18 +100,44 @@ def _told_by(channel: StdioChannel, died: ChannelError) -> ChannelError:
 
 
 @asynccontextmanager
+async def _dial_host(
+    target: Hosted,
+    on_notification: Notify,
+    limits: Limits,
+    remembered: Era | None,
+    probe_seconds: float,
+    client: Caller | None,
+) -> AsyncIterator[Link]:
+    endpoint = target.itself if isinstance(target.itself, Endpoint) else None
+    if endpoint is None or remembered != "modern":
+        async with open_hosted(target, on_notification, limits, client) as link:
+            if link is not None:
+                yield link
+                return
+
+    if endpoint is None:
+        raise ChannelError(f"{target} cannot be called by itself", sent=False)
+
+    itself = _dial_endpoint(endpoint, on_notification, limits, "modern", probe_seconds, client)
+    async with itself as link:
+        yield link
+
+
+@asynccontextmanager
 async def _dial_endpoint(
     endpoint: Endpoint,
     on_notification: Notify,
     limits: Limits,
     remembered: Era | None,
     probe_seconds: float,
+    client: Caller | None,
 ) -> AsyncIterator[Link]:
     refused: HttpStatusError | None = None
     if endpoint.transport != "sse":
-        async with open_http(endpoint.url, endpoint.headers, on_notification, limits) as channel:
+        opened = open_http(endpoint.url, endpoint.headers, on_notification, limits, default=client)
+        async with opened as channel:
             try:
-                link = await negotiate(channel, "http", remembered, probe_seconds)
+                link = await negotiate(channel, "http", remembered, probe_seconds, client)
             except HttpStatusError as exc:
                 if endpoint.transport == "http" or exc.status not in TOO_OLD_FOR_STREAMABLE_HTTP:
                     raise
@@ -115,10 +148,10 @@ async def _dial_endpoint(
                 return
 
     async with AsyncExitStack() as stack:
-        opened = open_sse(endpoint.url, endpoint.headers, on_notification, limits)
+        stream = open_sse(endpoint.url, endpoint.headers, on_notification, limits, default=client)
         try:
-            old = await stack.enter_async_context(opened)
-            link = await negotiate(old, "sse", remembered, probe_seconds)
+            old = await stack.enter_async_context(stream)
+            link = await negotiate(old, "sse", remembered, probe_seconds, client)
         except ChannelError as exc:
             if refused is None:
                 raise

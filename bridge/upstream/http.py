@@ -8,15 +8,14 @@ the modern one closing the response is the cancellation (MCP, transports, Stream
 from __future__ import annotations
 
 import itertools
-import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 
 import anyio
-import httpx2
 
+from bridge.core.caller import Caller
 from bridge.core.content import Result
-from bridge.telemetry import log
 from bridge.upstream.channel import (
     NO_OPTIONS,
     ChannelBusy,
@@ -28,16 +27,17 @@ from bridge.upstream.channel import (
     RequestTimeout,
     RpcError,
 )
+from bridge.upstream.client import Client
+from bridge.upstream.clock import Clock
 from bridge.upstream.correlator import Message, result_of
+from bridge.upstream.desk import Desk
 from bridge.upstream.flights import Flights
 from bridge.upstream.http_wire import TELL_SECONDS, HttpWire
 from bridge.upstream.inbox import Inbox
-from bridge.upstream.refusal import is_final
+from bridge.upstream.streams import listen_on, resume
 from bridge.upstream.web import ConnectionLost, Sending, open_client
 
 NOTIFY_SECONDS = 10.0
-RESUMES = 3  # failures in a row before an interrupted answer is given up
-LONGEST_PAUSE = 30.0
 
 
 class HttpChannel:
@@ -46,17 +46,16 @@ class HttpChannel:
     A lost connection loses its request, not the channel: each request makes or finds its own.
     """
 
-    def __init__(
-        self, url: str, client: httpx2.AsyncClient, on_notification: Notify, limits: Limits
-    ) -> None:
+    def __init__(self, url: str, client: Client, limits: Limits, desk: Desk, clock: Clock) -> None:
         self._wire = HttpWire(url, client, limits)
-        self._on_notification = on_notification
+        self._desk = desk
         self._limits = limits
         self._flights = Flights()
         self._finished = anyio.Event()
         self._initialized = anyio.Event()
         self._numbers = itertools.count(1)
         self._asking = 0
+        self._clock = clock
         self._progress: dict[int, Callable[[Params], None]] = {}
 
     @property
@@ -67,6 +66,7 @@ class HttpChannel:
     @protocol_version.setter
     def protocol_version(self, value: str | None) -> None:
         self._wire.protocol_version = value
+        self._desk.version = value
 
     @property
     def session_id(self) -> str | None:
@@ -89,16 +89,18 @@ class HttpChannel:
 
     async def request(self, method: str, params: Params, options: Options = NO_OPTIONS) -> Result:
         """Send one request and return its result; see `Channel.request`."""
-        return await self.stream(method, params, options, self._notified)
+        return await self.stream(method, params, options)
 
     async def stream(
         self,
         method: str,
         params: Params,
         options: Options,
-        on_message: Callable[[Message], None],
+        on_message: Callable[[Message], None] | None = None,
     ) -> Result:
         """As `request`; `on_message` takes each notification on the response, whole, unblocking.
+
+        Without it they go where they belong.
 
         Raises:
             RpcError: The server answered with an error.
@@ -111,10 +113,14 @@ class HttpChannel:
             self._progress[number] = options.on_progress
 
         message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-        inbox, sending = Inbox(number, on_message), Sending()
+        inbox, sending = self._inbox(number, on_message), Sending()
         self._asking += 1
         try:
-            with self._flights.flight(options.timeout):
+            with self._flights.call(options.timeout) as flight:
+                if options.caller is not None:
+                    self._desk.callers[number] = options.caller
+                    self._clock.scopes[number] = flight
+
                 await self._converse(message, options, inbox, sending)
         except anyio.get_cancelled_exc_class():
             if inbox.answer is None and sending.sent:
@@ -124,6 +130,8 @@ class HttpChannel:
         finally:
             self._asking -= 1
             self._progress.pop(number, None)
+            self._desk.callers.pop(number, None)
+            self._clock.scopes.pop(number, None)
 
         if inbox.answer is not None:
             return result_of(inbox.answer)
@@ -161,23 +169,9 @@ class HttpChannel:
         It begins when the server was told that the handshake is over, and begins again, where it
         stopped, for as long as the channel is open.
         """
-        inbox = Inbox(None, self._notified)
-        failures = 0
         with self._flights.flight():
             await self._initialized.wait()
-            while self._wire.is_legacy and self._wire.session_id is not None:
-                try:
-                    await self._wire.listen(inbox)
-                    failures = 0
-                except (RpcError, ChannelError) as exc:
-                    log.debug("a stream of unasked messages ended: %s", exc)
-                    if is_final(exc):
-                        return
-
-                    failures += 1
-
-                longest = min(LONGEST_PAUSE, inbox.retry_seconds * 2 ** min(failures, 10))
-                await anyio.sleep(longest * random.uniform(0.5, 1.0))
+            await listen_on(self._wire, self._inbox(None))
 
     async def wait_closed(self) -> None:
         """Return when the channel is closed."""
@@ -195,6 +189,11 @@ class HttpChannel:
                 await self._wire.end_session()
             finally:
                 self._finished.set()
+
+    async def reply(self, message: Message) -> None:
+        """Send the answer to a request of the server's; see `questions.Reply`."""
+        with self._flights.flight(NOTIFY_SECONDS):
+            await self._wire.tell(message, Sending())
 
     def _admit(self) -> None:
         if not self.is_open:
@@ -215,25 +214,10 @@ class HttpChannel:
             if not self._wire.is_legacy or not inbox.last_event_id:
                 raise
 
-            await self._resume(inbox)
+            await resume(self._wire, inbox)
         except ChannelError:
             if inbox.answer is None:
                 raise
-
-    async def _resume(self, inbox: Inbox) -> None:
-        """Ask for the rest of a response that ended too early (MCP 2025-11-25, resumability)."""
-        failures = 0
-        while inbox.answer is None:
-            await anyio.sleep(inbox.retry_seconds)
-            try:
-                await self._wire.listen(inbox)
-                failures = 0
-            except (RpcError, ChannelError) as exc:
-                failures += 1
-                if inbox.answer is None and (is_final(exc) or failures == RESUMES):
-                    raise ChannelError(
-                        f"the answer was interrupted and cannot be resumed: {exc}", sent=True
-                    ) from exc
 
     async def _tell_cancelled(self, message: Message, reason: str) -> None:
         """Legacy servers are told; modern ones have seen the response close."""
@@ -251,11 +235,17 @@ class HttpChannel:
         ):
             await self._wire.tell(notice, Sending())
 
-    def _notified(self, message: Message) -> None:
+    def _inbox(
+        self, number: int | None, on_message: Callable[[Message], None] | None = None
+    ) -> Inbox:
+        told = partial(self._notified, number) if on_message is None else on_message
+        return Inbox(number, told, partial(self._desk.asked, number=number))
+
+    def _notified(self, number: int | None, message: Message) -> None:
         method, params = message["method"], message.get("params")
         params = params if isinstance(params, dict) else {}
         if method != "notifications/progress":
-            self._on_notification(method, params)
+            self._desk.told(method, params, number)
             return
 
         token = params.get("progressToken")
@@ -272,16 +262,21 @@ async def open_http(
     limits: Limits,
     *,
     connect_timeout: float = 10.0,
+    default: Caller | None = None,
 ) -> AsyncIterator[HttpChannel]:
     """A channel to `url`; nothing is sent before its first request.
+
+    `default` is whose all is that the server says outside requests.
 
     Raises:
         ChannelError: The URL or one of the headers cannot be used.
     """
     failure: Exception | None = None
     async with open_client(url, headers, limits, connect_timeout) as client:
-        channel = HttpChannel(url, client, on_notification, limits)
+        desk, clock = Desk(on_notification, default), Clock()
+        channel = HttpChannel(url, client, limits, desk, clock)
         async with anyio.create_task_group() as beside:
+            desk.open(beside, channel.reply, clock)
             beside.start_soon(channel.run_get_stream)
             try:
                 yield channel
@@ -289,6 +284,7 @@ async def open_http(
                 failure = exc  # raised below, outside the task group, so that it stays itself
             finally:
                 await channel.aclose()
+                desk.close()
                 beside.cancel_scope.cancel()
 
     if failure is not None:

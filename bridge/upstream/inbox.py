@@ -7,8 +7,7 @@ from collections.abc import Callable
 from httpx_sse import ServerSentEvent
 
 from bridge.core.wire import loads
-from bridge.upstream.channel import ChannelError
-from bridge.upstream.correlator import Message, reply_to
+from bridge.upstream.channel import ChannelError, Message
 from bridge.upstream.web import excerpt
 
 SHORTEST_PAUSE = 100  # milliseconds, as servers give them
@@ -19,14 +18,21 @@ class Inbox:
     """Takes what arrives on a response, or on several if it is interrupted and resumed.
 
     `number` is the id of the request that is to be answered there; None where none is.
+    `on_request` takes each request of the server's and returns its reply, None if it comes later.
     """
 
-    def __init__(self, number: int | None, on_notification: Callable[[Message], None]) -> None:
+    def __init__(
+        self,
+        number: int | None,
+        on_notification: Callable[[Message], None],
+        on_request: Callable[[Message], Message | None],
+    ) -> None:
         self.answer: Message | None = None
         self.last_event_id = ""
         self.retry_seconds = 1.0
         self._number = number
         self._on_notification = on_notification
+        self._on_request = on_request
 
     def take_event(self, event: ServerSentEvent) -> list[Message]:
         """Take one server-sent event; return what must be sent back.
@@ -66,7 +72,9 @@ class Inbox:
             if method is None:
                 self._answered(one)
             elif "id" in one:
-                replies.append(reply_to(one["id"], method))
+                reply = self._on_request(one)
+                if reply is not None:
+                    replies.append(reply)
             else:
                 self._on_notification(one)
 

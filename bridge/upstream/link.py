@@ -9,7 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from bridge.core.caller import Caller
 from bridge.core.content import Result
+from bridge.telemetry import log
+from bridge.upstream.capabilities import SEVERITY, for_legacy, wants
 from bridge.upstream.channel import (
     NO_OPTIONS,
     Channel,
@@ -20,9 +23,9 @@ from bridge.upstream.channel import (
     RequestTimeout,
     RpcError,
 )
+from bridge.upstream.envelope import legacy_params, modern_params
 from bridge.upstream.protocol import (
     CLIENT_INFO,
-    ENVELOPE,
     HANDSHAKE_VERSIONS,
     MODERN_VERSION,
     SERVER_INFO_KEY,
@@ -31,6 +34,8 @@ from bridge.upstream.protocol import (
     Transport,
 )
 from bridge.upstream.routing import routing_headers
+
+SETTING = Options(timeout=10.0)
 
 
 class WrongAnswer(ChannelError):
@@ -50,6 +55,8 @@ class Link:
     protocol_version: str
     capabilities: dict[str, Any] = field(default_factory=dict)
     server: dict[str, Any] = field(default_factory=dict)
+    log_level: str | None = None
+    """The least severe log message that a legacy server was told to send; None: not told."""
 
     @property
     def is_open(self) -> bool:
@@ -59,22 +66,52 @@ class Link:
     @property
     def announces_tools(self) -> bool:
         """Whether the server says that it tells when its tools change."""
-        tools = self.capabilities.get("tools")
-        return isinstance(tools, dict) and bool(tools.get("listChanged"))
+        return self.announces("tools")
+
+    def announces(self, capability: str) -> bool:
+        """Whether the server says that it tells when what it has of this changes."""
+        declared = self.capabilities.get(capability)
+        return isinstance(declared, dict) and bool(declared.get("listChanged"))
 
     async def request(self, method: str, params: Params, options: Options = NO_OPTIONS) -> Result:
         """Send one request as this era wants it; see `Channel.request`."""
+        caller = options.caller
         if self.era == "modern":
             params, options = modern_request(self.transport, method, params, options)
+        elif caller is not None:
+            if caller.log_level is not None:
+                await self._widen(caller.log_level)
+
+            params = legacy_params(params, caller)
 
         return await self.channel.request(method, params, options)
+
+    async def notify(self, method: str, params: Params) -> None:
+        """Send one notification; see `Channel.notify`."""
+        await self.channel.notify(method, params)
+
+    async def _widen(self, level: str) -> None:
+        """Have a legacy server send log messages from `level` on, if it does not do so already.
+
+        It has one level for everybody, so the most talkative one is set; each client gets what it
+        wants of that. What comes of it does not matter to the call.
+        """
+        has_logging = isinstance(self.capabilities.get("logging"), dict)
+        if not has_logging or level not in SEVERITY or wants(self.log_level, level):
+            return
+
+        self.log_level = level
+        try:
+            await self.channel.request("logging/setLevel", {"level": level}, SETTING)
+        except (RpcError, ChannelError) as exc:
+            log.info("the log level %s was not set: %s", level, exc)
 
 
 def modern_request(
     transport: Transport, method: str, params: Params, options: Options
 ) -> tuple[Params, Options]:
     """Add the envelope (MCP 2026-07-28, basic) and, over HTTP, the routing headers."""
-    params = {**params, "_meta": {**params.get("_meta", {}), **ENVELOPE}}
+    params = modern_params(method, params, options.caller)
     if transport != "http":
         return params, options
 
@@ -83,11 +120,16 @@ def modern_request(
 
 
 async def negotiate(
-    channel: Channel, transport: Transport, remembered: Era | None, probe_seconds: float
+    channel: Channel,
+    transport: Transport,
+    remembered: Era | None,
+    probe_seconds: float,
+    client: Caller | None = None,
 ) -> Link:
     """Find the server's era, by asking it, and open the conversation in that era.
 
-    A server whose era is remembered is taken at that; one that refuses is asked again.
+    A server whose era is remembered is taken at that; one that refuses is asked again. A legacy
+    server is told what `client`, whose session this is alone, can be asked.
 
     Raises:
         ChannelError: The server did not answer, or not as an MCP server.
@@ -99,7 +141,7 @@ async def negotiate(
             return link
 
     try:
-        return await _initialize(channel, transport)
+        return await _initialize(channel, transport, client)
     except RpcError as exc:
         # A slow server may have answered the probe after we stopped waiting, and be modern now.
         if exc.code != UNSUPPORTED_VERSION:
@@ -114,7 +156,7 @@ async def negotiate(
 
 async def _discover(channel: Channel, transport: Transport, seconds: float) -> Link | None:
     """Ask a modern server what it is; None if nothing says that this is one."""
-    _speak(channel, MODERN_VERSION)
+    channel.protocol_version = MODERN_VERSION
     params, options = modern_request(transport, "server/discover", {}, Options(timeout=seconds))
     try:
         result = await channel.request("server/discover", params, options)
@@ -144,11 +186,11 @@ async def _discover(channel: Channel, transport: Transport, seconds: float) -> L
     )
 
 
-async def _initialize(channel: Channel, transport: Transport) -> Link:
-    _speak(channel, None)
+async def _initialize(channel: Channel, transport: Transport, client: Caller | None) -> Link:
+    channel.protocol_version = None
     params = {
         "protocolVersion": HANDSHAKE_VERSIONS[-1],
-        "capabilities": {},
+        "capabilities": for_legacy(client),
         "clientInfo": CLIENT_INFO,
     }
     result = await channel.request("initialize", params)
@@ -158,7 +200,7 @@ async def _initialize(channel: Channel, transport: Transport) -> Link:
             f"the server wants protocol version {version!r}, which bridge does not speak"
         )
 
-    _speak(channel, str(version))
+    channel.protocol_version = str(version)
     await channel.notify("notifications/initialized", {})
     return Link(
         channel,
@@ -168,12 +210,6 @@ async def _initialize(channel: Channel, transport: Transport) -> Link:
         _mapping(result.get("capabilities")),
         _mapping(result.get("serverInfo")),
     )
-
-
-def _speak(channel: Channel, version: str | None) -> None:
-    """Over HTTP the version rides in a header of every later request."""
-    if hasattr(channel, "protocol_version"):
-        channel.protocol_version = version
 
 
 def _mapping(value: object) -> dict[str, Any]:

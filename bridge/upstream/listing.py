@@ -2,21 +2,60 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from bridge.core.confirmation import json_hash
 from bridge.core.content import Result
-from bridge.upstream.channel import Options
+from bridge.core.rpc import METHOD_NOT_FOUND
+from bridge.upstream.channel import Options, RpcError
 from bridge.upstream.link import Link, WrongAnswer
 from bridge.upstream.routing import mirrored
 
 MOST_PAGES = 1000
-MOST_TOOLS = 10_000
+MOST_LISTED = 10_000
 LONGEST_NAME = 1024
 
 
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of thing that servers list.
+
+    `capability` is where a server declares that it has such; `key` is where a page holds them,
+    and `what` is their name for a person.
+    """
+
+    capability: str
+    method: str
+    key: str
+    what: str
+
+
+TOOLS = Kind("tools", "tools/list", "tools", "tools")
+PROMPTS = Kind("prompts", "prompts/list", "prompts", "prompts")
+RESOURCES = Kind("resources", "resources/list", "resources", "resources")
+TEMPLATES = Kind("resources", "resources/templates/list", "resourceTemplates", "resource templates")
+
+
 async def list_tools(link: Link, seconds: float | None) -> list[Any]:
-    """Every page of `tools/list`, on this one link.
+    """Every page of `tools/list`, on this one link; a server without tools has none.
+
+    Raises:
+        RpcError: The server refused a page.
+        ChannelError: The link was lost, or the pages do not end.
+    """
+    try:
+        return await list_all(link, TOOLS, seconds)
+    except RpcError as exc:
+        # Some servers serve what they forgot to declare, so that all are asked.
+        if exc.code == METHOD_NOT_FOUND and TOOLS.capability not in link.capabilities:
+            return []
+
+        raise
+
+
+async def list_all(link: Link, kind: Kind, seconds: float | None) -> list[Any]:
+    """Every page of one kind, on this one link; `seconds` bounds each page.
 
     Raises:
         RpcError: The server refused a page.
@@ -26,10 +65,10 @@ async def list_tools(link: Link, seconds: float | None) -> list[Any]:
     seen: set[str] = set()
     params: dict[str, Any] = {}
     for _ in range(MOST_PAGES):
-        page = await link.request("tools/list", params, Options(timeout=seconds))
-        found += _tools_of(page)
-        if len(found) > MOST_TOOLS:
-            raise WrongAnswer(f"the server lists more than {MOST_TOOLS} tools")
+        page = await link.request(kind.method, params, Options(timeout=seconds))
+        found += _listed(page, kind)
+        if len(found) > MOST_LISTED:
+            raise WrongAnswer(f"the server lists more than {MOST_LISTED} {kind.what}")
 
         cursor = page.get("nextCursor")
         if not isinstance(cursor, str):
@@ -41,15 +80,15 @@ async def list_tools(link: Link, seconds: float | None) -> list[Any]:
         seen.add(cursor)
         params = {"cursor": cursor}
 
-    raise WrongAnswer(f"the server lists more than {MOST_PAGES} pages of tools")
+    raise WrongAnswer(f"the server lists more than {MOST_PAGES} pages of {kind.what}")
 
 
-def _tools_of(page: Result) -> list[Any]:
-    tools = page.get("tools")
-    if not isinstance(tools, list):
-        raise WrongAnswer("the answer to tools/list has no list of tools")
+def _listed(page: Result, kind: Kind) -> list[Any]:
+    listed = page.get(kind.key)
+    if not isinstance(listed, list):
+        raise WrongAnswer(f"the answer to {kind.method} has no list of {kind.what}")
 
-    return tools
+    return listed
 
 
 def usable(definitions: list[Any]) -> tuple[list[dict[str, Any]], list[str]]:

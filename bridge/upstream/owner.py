@@ -3,15 +3,19 @@
 Cancel scopes and task groups must be left by the task that entered them. Callers come and go in
 tasks of their own, so none of them can own a connection: one task is made for it, opens it, waits,
 and closes it, whoever asks. Nobody else's cancellation reaches it.
+
+Nor can a connection be used from another event loop than its task's: each loop has its own.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
+import threading
 from collections.abc import Callable, Coroutine
-from contextlib import AbstractAsyncContextManager
-from typing import Any
+from contextlib import AbstractAsyncContextManager, suppress
+from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 import anyio
 
@@ -21,6 +25,58 @@ from bridge.upstream.link import Link
 
 CLOSE_SECONDS = 20.0
 
+T = TypeVar("T")
+
+
+class PerLoop(Generic[T]):
+    """One value for each event loop, made where it is first asked for, and used only there.
+
+    The values of closed loops are dropped when the next one is made.
+    """
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        # Weak keys alone would not do: what waits in a loop refers to it, so that values of
+        # closed loops are taken out as well.
+        self._values: WeakKeyDictionary[asyncio.AbstractEventLoop, T] = WeakKeyDictionary()
+
+    def here(self) -> T:
+        """The running loop's value."""
+        loop = asyncio.get_running_loop()
+        value = self._values.get(loop)
+        return self._made(loop) if value is None else value
+
+    def peek(self) -> T | None:
+        """The running loop's value, if there is one; where none runs, any that is there."""
+        with self._lock:
+            live = [(loop, one) for loop, one in self._values.items() if not loop.is_closed()]
+
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return live[-1][1] if live else None
+
+        return next((one for other, one in live if other is loop), None)
+
+    def elsewhere(self, act: Callable[[T], None]) -> None:
+        """Have every other live loop call `act` with its value, soon."""
+        here = asyncio.get_running_loop()
+        with self._lock:
+            others = [(loop, one) for loop, one in self._values.items() if loop is not here]
+
+        for loop, value in others:
+            with suppress(RuntimeError):  # it was closed, and so is what lived in it
+                loop.call_soon_threadsafe(act, value)
+
+    def _made(self, loop: asyncio.AbstractEventLoop) -> T:
+        with self._lock:
+            for other in [one for one in self._values if one.is_closed()]:
+                del self._values[other]
+
+            value = self._values[loop] = self._make()
+            return value
+
 
 class Owner:
     """One connection's life, from dialling to the end of everything it started."""
@@ -29,11 +85,16 @@ class Owner:
         self,
         dial: Callable[[], AbstractAsyncContextManager[Link]],
         attend: Callable[[Link], Coroutine[Any, Any, None]],
+        on_failure: Callable[[Owner, Exception], None],
         connect_seconds: float,
     ) -> None:
-        """`dial` opens the connection; `attend` runs beside it while it is open."""
+        """`dial` opens the connection; `attend` runs beside it while it is open.
+
+        `on_failure` is told why it could not be made, whether anybody waits for it or not.
+        """
         self._dial = dial
         self._attend = attend
+        self._on_failure = on_failure
         self._connect_seconds = connect_seconds
         self._stop = anyio.Event()
         self._ready = anyio.Event()
@@ -41,14 +102,10 @@ class Owner:
         self._scope = anyio.CancelScope()
         self.link: Link | None = None
         self.failure: Exception | None = None
-        self._loop = asyncio.get_running_loop()
+        self._beside: anyio.abc.TaskGroup | None = None
         # An empty context: what the first caller happened to carry is none of the connection's.
-        self._task = self._loop.create_task(self._run(), context=contextvars.Context())
-
-    @property
-    def is_foreign(self) -> bool:
-        """Whether it lives in another event loop than the caller, and so cannot be used here."""
-        return self._loop is not asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
+        self._task = loop.create_task(self._run(), context=contextvars.Context())
 
     @property
     def is_over(self) -> bool:
@@ -71,6 +128,17 @@ class Owner:
             raise self.failure or ChannelError("closed while connecting", sent=False)
 
         return self.link
+
+    def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> bool:
+        """Run `work` beside the open connection, whose end cancels it; False if it is not open.
+
+        It outlives its caller, and must not raise.
+        """
+        if self._beside is None or self._stop.is_set():
+            return False
+
+        contextvars.Context().run(self._beside.start_soon, work)
+        return True
 
     def stop(self) -> None:
         """Ask the task to close everything, without waiting for it."""
@@ -99,6 +167,9 @@ class Owner:
         except Exception as exc:
             self.failure = exc  # whatever ends a connection is its callers' news
         finally:
+            if self.failure is not None and self.is_connecting and not self._stop.is_set():
+                self._on_failure(self, self.failure)
+
             self._ready.set()
             self._done.set()
 
@@ -106,6 +177,7 @@ class Owner:
         async with self._dial() as link, anyio.create_task_group() as beside:
             self._scope.deadline = float("inf")
             self.link = link
+            self._beside = beside
             self._ready.set()
             beside.start_soon(self._attend, link)
             beside.start_soon(self._until_closed, link)

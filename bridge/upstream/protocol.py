@@ -20,6 +20,12 @@ PROTOCOL_VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 CLIENT_INFO_KEY = "io.modelcontextprotocol/clientInfo"
 CLIENT_CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
 SERVER_INFO_KEY = "io.modelcontextprotocol/serverInfo"
+SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
+LOG_LEVEL_KEY = "io.modelcontextprotocol/logLevel"
+RESERVED = "io.modelcontextprotocol/"
+"""How the keys in a `_meta` begin that are the modern envelope's, or another hop's."""
+
+TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
 
 CLIENT_INFO = {"name": "bridge", "version": VERSION}
 ENVELOPE: dict[str, Any] = {
@@ -30,3 +36,24 @@ ENVELOPE: dict[str, Any] = {
 """What every modern request carries in its `_meta` (MCP 2026-07-28, basic)."""
 
 TOOLS_CHANGED = "notifications/tools/list_changed"
+PROMPTS_CHANGED = "notifications/prompts/list_changed"
+RESOURCES_CHANGED = "notifications/resources/list_changed"
+RESOURCE_UPDATED = "notifications/resources/updated"
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+CANCELLED = "notifications/cancelled"
+EVERYBODYS = frozenset(
+    {
+        TOOLS_CHANGED,
+        PROMPTS_CHANGED,
+        RESOURCES_CHANGED,
+        RESOURCE_UPDATED,
+        ACKNOWLEDGED,
+        CANCELLED,
+    }
+)
+"""The notifications that belong to no one request."""
+
+LOG_MESSAGE = "notifications/message"
+ELICITATION_DONE = "notifications/elicitation/complete"
+
+ELICIT, SAMPLE, LIST_ROOTS = "elicitation/create", "sampling/createMessage", "roots/list"

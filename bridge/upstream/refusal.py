@@ -9,18 +9,20 @@ import httpx2
 from bridge.core.wire import loads
 from bridge.upstream.bounded import media_type, read_beginning
 from bridge.upstream.channel import ChannelError, HttpStatusError, RpcError, SessionGone
-from bridge.upstream.web import excerpt, place
+from bridge.upstream.client import Response
+from bridge.upstream.wording import excerpt, place
 
 REFUSAL_BYTES = 1024 * 1024
 METHOD_NOT_FOUND = -32601
+REDIRECTS = {301, 302, 303, 307, 308}
 SESSION_UNKNOWN = {-32600, -32001}  # the codes that servers use for it, beside status 400
 
 
-async def refusal(response: httpx2.Response, *, in_session: bool) -> RpcError | ChannelError:
+async def refusal(response: Response, *, in_session: bool) -> RpcError | ChannelError:
     """The error that a response is; `in_session` if its request carried a session id."""
-    status = response.status_code
-    if response.next_request is not None:
-        target = place(response.next_request.url)
+    status = response.status
+    if status in REDIRECTS and (target := response.header("location")):
+        target = _place_of(target, response.url)
         return HttpStatusError(status, f"a redirect to {target}, which bridge does not follow")
 
     body = await read_beginning(response, REFUSAL_BYTES)
@@ -30,7 +32,7 @@ async def refusal(response: httpx2.Response, *, in_session: bool) -> RpcError | 
         return SessionGone(f"the server does not know the session (HTTP status {status})")
 
     # Who must authenticate, and where, is said in the headers, whatever the body says.
-    challenge = response.headers.get("www-authenticate", "")
+    challenge = response.header("www-authenticate")
     if error is not None and status != 401 and not challenge:
         return RpcError(error)
 
@@ -54,6 +56,13 @@ def _means_session_gone(status: int, code: object) -> bool:
         return code != METHOD_NOT_FOUND
 
     return status == 400 and code in SESSION_UNKNOWN
+
+
+def _place_of(location: str, base: httpx2.URL) -> str:
+    try:
+        return place(base.join(location))
+    except httpx2.InvalidURL:
+        return "what is no URL"
 
 
 def _rpc_error(body: bytes) -> dict[str, Any] | None:

@@ -13,6 +13,7 @@ import anyio
 import httpx2
 from httpx_sse import ServerSentEvent
 
+from bridge.core.caller import Caller
 from bridge.core.content import Result
 from bridge.core.wire import dumps, loads
 from bridge.telemetry import log
@@ -26,7 +27,9 @@ from bridge.upstream.channel import (
     Params,
     RpcError,
 )
+from bridge.upstream.client import Client
 from bridge.upstream.correlator import Correlator, Message
+from bridge.upstream.desk import Desk, Negotiated
 from bridge.upstream.flights import Flights
 from bridge.upstream.refusal import refusal
 from bridge.upstream.web import Sending, excerpt, exchange, open_client, place
@@ -37,20 +40,21 @@ POST_BODY_BYTES = 64 * 1024
 OUTBOX = 64
 
 
-class SseChannel:
+class SseChannel(Negotiated):
     """The conversation with one HTTP+SSE server, for as long as its event stream lasts."""
 
     def __init__(
         self,
         endpoint: httpx2.URL,
-        client: httpx2.AsyncClient,
-        on_notification: Notify,
+        client: Client,
         limits: Limits,
+        desk: Desk,
     ) -> None:
         self._endpoint = endpoint
         self._client = client
         self._limits = limits
-        self._correlator = Correlator(on_notification, limits)
+        self.desk = desk
+        self._correlator = Correlator(desk, limits)
         self._flights = Flights()
         self._posts: dict[int, anyio.CancelScope] = {}
         self._stray = 0
@@ -103,6 +107,11 @@ class SseChannel:
         self._close(reason)
         with anyio.CancelScope(shield=True):
             await self._flights.wait_landed(self._limits.close_grace)
+
+    async def reply(self, message: Message) -> None:
+        """Send the answer to a request of the server's; see `questions.Reply`."""
+        with self._flights.flight(POST_SECONDS):
+            await self._post(message, {}, Sending())
 
     async def read(self, events: AsyncGenerator[ServerSentEvent]) -> None:
         """Take the stream's events until it ends or the channel is closed; then all requests end.
@@ -198,8 +207,11 @@ async def open_sse(
     limits: Limits,
     *,
     connect_timeout: float = 10.0,
+    default: Caller | None = None,
 ) -> AsyncIterator[SseChannel]:
     """A channel to the server whose event stream is at `url`; it ends with the block.
+
+    `default` is whose all is that the server says outside requests.
 
     Raises:
         ChannelError: There is no such stream, or it names no endpoint to send to.
@@ -216,8 +228,10 @@ async def open_sse(
             late = f"{place(url)} named no endpoint within {connect_timeout:g} s"
             raise ChannelError(late, sent=False)
 
-        channel = SseChannel(endpoint, client, on_notification, limits)
+        desk = Desk(on_notification, default)
+        channel = SseChannel(endpoint, client, limits, desk)
         async with anyio.create_task_group() as beside:
+            desk.open(beside, channel.reply, channel._correlator)
             beside.start_soon(channel.read, events)
             beside.start_soon(channel.write)
             try:
@@ -226,6 +240,7 @@ async def open_sse(
                 failure = exc  # raised below, outside the task group, so that it stays itself
             finally:
                 await channel.aclose()
+                desk.close()
                 beside.cancel_scope.cancel()
 
     if failure is not None:
@@ -234,7 +249,7 @@ async def open_sse(
 
 @asynccontextmanager
 async def _events(
-    client: httpx2.AsyncClient, url: str, limits: Limits
+    client: Client, url: str, limits: Limits
 ) -> AsyncIterator[AsyncGenerator[ServerSentEvent]]:
     headers = {"Accept": EVENT_STREAM, "Cache-Control": "no-store"}
     async with exchange(client, "GET", httpx2.URL(url), headers, sending=Sending()) as response:

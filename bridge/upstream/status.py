@@ -13,7 +13,8 @@ class UpstreamStatus:
     """One upstream at this moment.
 
     `next_attempt` is in seconds from now, where one is waited for. `problems` names what the
-    upstream offers and bridge does not, and why.
+    upstream offers and bridge does not, and why. `session` is what clients that can be asked
+    have there: "shared" or "per-client", as far as is known.
     """
 
     name: str
@@ -26,3 +27,4 @@ class UpstreamStatus:
     reason: str = ""
     next_attempt: float | None = None
     problems: tuple[str, ...] = ()
+    session: str = ""

@@ -15,10 +15,11 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
-import anyio
 import anyio.lowlevel
 
+from bridge.core.caller import Caller
 from bridge.core.content import Result
 from bridge.core.wire import dumps, loads
 from bridge.telemetry import log
@@ -33,6 +34,7 @@ from bridge.upstream.channel import (
 )
 from bridge.upstream.command import Command
 from bridge.upstream.correlator import Correlator, Message
+from bridge.upstream.desk import Desk, Negotiated
 from bridge.upstream.lines import LineSplitter, printable
 
 GUARD = Path(__file__).with_name("guard.py")
@@ -42,13 +44,23 @@ ID_OF_A_BROKEN_ANSWER = re.compile(rb'"id"\s*:\s*(\d{1,15})')
 END_NOW = b"T"
 
 
-class StdioChannel(asyncio.SubprocessProtocol):
+@runtime_checkable
+class _Input(Protocol):
+    """The child's stdin. Event loops other than asyncio's own have classes of their own for it."""
+
+    def write(self, data: bytes) -> None: ...
+    def is_closing(self) -> bool: ...
+    def get_write_buffer_size(self) -> int: ...
+
+
+class StdioChannel(asyncio.SubprocessProtocol, Negotiated):
     """One child process, from its start to the end of everything it started."""
 
-    def __init__(self, command: Command, on_notification: Notify, limits: Limits) -> None:
+    def __init__(self, command: Command, limits: Limits, desk: Desk) -> None:
         self._command = command
         self._limits = limits
-        self._correlator = Correlator(on_notification, limits)
+        self.desk = desk
+        self._correlator = Correlator(desk, limits)
         self._lines = LineSplitter(limits.message_bytes)
         self._errors = LineSplitter(limits.stderr_line_bytes, cut=True)
         self._stderr: deque[str] = deque(maxlen=limits.stderr_lines)
@@ -58,6 +70,7 @@ class StdioChannel(asyncio.SubprocessProtocol):
         self._closed = anyio.Event()
         self._exited = anyio.Event()
         self._transport: asyncio.SubprocessTransport | None = None
+        self._input: _Input | None = None
         self._life = -1
 
     @property
@@ -71,7 +84,7 @@ class StdioChannel(asyncio.SubprocessProtocol):
         if not self._reason:
             return ""
 
-        code = self._transport.get_returncode() if self._transport is not None else None
+        code = None if self._transport is None else self._transport.get_returncode()
         ended = "" if code is None else f" (exit code {code})"
         return f"{self._reason}{ended}{self.last_words}"
 
@@ -94,16 +107,15 @@ class StdioChannel(asyncio.SubprocessProtocol):
         """Send one notification; see `Channel.notify`."""
         self._send({"jsonrpc": "2.0", "method": method, "params": params})
 
+    async def reply(self, message: Message) -> None:
+        """Send the answer to a request of the server's; see `questions.Reply`."""
+        self._send(message)
+
     async def wait_closed(self) -> None:
         """Return when the child can no longer answer."""
         await self._closed.wait()
 
     # What the event loop calls.
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport; the loop calls this once, before anything else."""
-        if isinstance(transport, asyncio.SubprocessTransport):
-            self._transport = transport
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         """Take what the child wrote: messages from stdout, a bounded log from stderr."""
@@ -138,12 +150,17 @@ class StdioChannel(asyncio.SubprocessProtocol):
 
     # Inside.
 
+    def _started(self, transport: asyncio.SubprocessTransport) -> None:
+        """Keep what the child is spoken to through, whichever event loop made it."""
+        pipe = transport.get_pipe_transport(STDIN)
+        self._transport, self._input = transport, pipe if isinstance(pipe, _Input) else None
+
     def _send(self, message: Message) -> None:
-        if self._reason or self._transport is None:
+        pipe = self._input
+        if self._reason or pipe is None:
             raise ChannelError(self._reason or "the server is not running", sent=False)
 
-        pipe = self._transport.get_pipe_transport(STDIN)
-        if not isinstance(pipe, asyncio.WriteTransport) or pipe.is_closing():
+        if pipe.is_closing():
             raise ChannelError("the server closed its input", sent=False)
 
         if pipe.get_write_buffer_size() > self._limits.message_bytes:
@@ -236,22 +253,36 @@ class StdioChannel(asyncio.SubprocessProtocol):
 
 @asynccontextmanager
 async def open_stdio(
-    command: Command, on_notification: Notify, limits: Limits
+    command: Command, on_notification: Notify, limits: Limits, default: Caller | None = None
 ) -> AsyncIterator[StdioChannel]:
     """Start the command and speak with it; on leaving, nothing it started is left.
+
+    `default` is whose all is that the server says outside requests.
 
     Raises:
         ChannelError: The command cannot be started.
     """
-    channel = StdioChannel(command, on_notification, limits)
+    failure: Exception | None = None
+    channel = StdioChannel(command, limits, desk := Desk(on_notification, default))
     try:
         with anyio.CancelScope(shield=True):  # half a start could not be undone
             await _start(channel, command, limits)
 
-        yield channel
+        async with anyio.create_task_group() as beside:
+            desk.open(beside, channel.reply, channel._correlator)
+            try:
+                yield channel
+            except Exception as exc:
+                failure = exc  # raised below, outside the task group, so that it stays itself
+            finally:
+                desk.close()
+                beside.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):
             await channel._close()
+
+    if failure is not None:
+        raise failure
 
 
 async def _start(channel: StdioChannel, command: Command, limits: Limits) -> None:
@@ -265,7 +296,7 @@ async def _start(channel: StdioChannel, command: Command, limits: Limits) -> Non
 
     made: Callable[[], StdioChannel] = lambda: channel  # noqa: E731
     try:
-        await asyncio.get_running_loop().subprocess_exec(
+        transport, _ = await asyncio.get_running_loop().subprocess_exec(
             made,
             *argv,
             env=command.environment(),
@@ -273,6 +304,7 @@ async def _start(channel: StdioChannel, command: Command, limits: Limits) -> Non
             pass_fds=kept,
             start_new_session=True,
         )
+        channel._started(transport)
     except OSError as exc:
         raise ChannelError(f'cannot run "{command.argv[0]}": {exc.strerror}', sent=False) from exc
     finally:

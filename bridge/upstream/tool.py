@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from bridge.core.caller import Caller
 from bridge.core.confirmation import Subject, json_hash
 from bridge.core.content import Args, Blob, Result
 from bridge.core.context import ToolContext
 from bridge.core.declaration import Declaration
+from bridge.core.dialects.dialect import Dialect, in_dialect
 from bridge.core.request import LLMRequest
 from bridge.core.tool import pack_tool
 from bridge.errors import InvalidArguments, UpstreamError
 from bridge.tools.gate import Rule, check
 from bridge.upstream.channel import Options
 from bridge.upstream.connection import Connection
+from bridge.upstream.inputs import COMPLETE, settle
 from bridge.upstream.media import Media, keep_media, shown_media
 from bridge.upstream.progress import with_progress
 from bridge.upstream.results import NONE_KEPT, error_text, to_response
 from bridge.upstream.routing import mirror, mirrored
+from bridge.upstream.sessions import Sessions
 
-COMPLETE = "complete"
+UNREAD: Result = {}
+"""What stands for a model's reading of an answer that no model reads: a megabyte costs to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +40,7 @@ class MCPTool:
     pictures, sounds and files in an answer; an MCP client gets the answer as it is.
     """
 
-    connection: Connection
+    sessions: Sessions
     definition: dict[str, Any] = field(repr=False)
     subject: Subject
     name: str
@@ -43,6 +49,11 @@ class MCPTool:
     rule: Rule | None = None
     mirrored: Mapping[tuple[str, ...], str] = field(default_factory=dict, repr=False)
     media: Media = "text"
+
+    @property
+    def connection(self) -> Connection:
+        """The connection that clients share, where they do."""
+        return self.sessions.shared
 
     @property
     def own_name(self) -> str:
@@ -59,14 +70,19 @@ class MCPTool:
         """An MCP call ends with its answer."""
         return False
 
-    def declaration(self) -> Declaration:
-        """What a model reads: the server's schemas as they are; absent stays absent."""
-        return Declaration(
+    def declaration(self, dialect: Dialect | None = None) -> Declaration:
+        """What a model reads: the server's schemas as they are; absent stays absent.
+
+        Raises:
+            InvalidSchema: They cannot be said in this dialect.
+        """
+        told = Declaration(
             self.name,
             self.description,
             self.definition.get("inputSchema"),
             self.definition.get("outputSchema"),
         )
+        return in_dialect(told, dialect)
 
     def with_rule(self, rule: Rule) -> MCPTool:
         """The same tool behind `rule`, and behind the one it has, as one question."""
@@ -77,6 +93,10 @@ class MCPTool:
         told = self.description if description is None else description
         return replace(self, name=name, description=told)
 
+    def may_ask(self, caller: Caller | None) -> bool:
+        """Whether the server may send this client requests while a call of its runs."""
+        return self.sessions.may_ask(caller)
+
     async def process_request(self, ctx: ToolContext, request: LLMRequest) -> None:
         """Enter the tool into the request."""
         pack_tool(request, self)
@@ -84,27 +104,27 @@ class MCPTool:
     async def run(self, ctx: ToolContext, args: Args) -> Result:
         """Pass the gate, call the upstream, and make `{"output": …}` of its answer.
 
+        What a modern server needs to know, and a modern client will tell it, is an UpstreamError
+        with the server's answer as it is.
+
         Raises:
             ToolError: Not approved, not available, refused by the server, or outcome unknown.
         """
         if self.rule is not None:
             await check(ctx, self.rule, self.subject, args)
 
+        options = Options(self.timeout, caller=ctx.caller)
         if ctx.on_progress is None:
-            raw = await self._call(args, Options(timeout=self.timeout))
+            raw = await self._call(args, options)
         else:
             raw = await with_progress(
-                lambda listen: self._call(args, Options(self.timeout, listen)), ctx.on_progress
+                lambda listen: self._call(args, replace(options, on_progress=listen)),
+                ctx.on_progress,
             )
 
         if raw.get("resultType", COMPLETE) != COMPLETE:
-            kind = str(raw["resultType"])[:40]
-            said = (
-                f'upstream "{self.upstream}" answered "{self.own_name}" with {kind!r}, '
-                "which bridge does not pass on yet"
-            )
-            answer = {"content": [{"type": "text", "text": said}], "isError": True}
-            raise UpstreamError(said, answer, is_protocol_error=False)
+            said = f'upstream "{self.upstream}": "{self.own_name}" goes on when its client has'
+            raise UpstreamError(f"{said} come back", raw, is_protocol_error=False)
 
         if raw.get("isError"):
             raise UpstreamError(error_text(raw), raw, is_protocol_error=False)
@@ -113,7 +133,7 @@ class MCPTool:
         if self.media == "artifacts":
             kept = await keep_media(raw, self.name, ctx.artifacts)
 
-        response = to_response(raw, kept)
+        response = UNREAD if ctx.is_relayed else to_response(raw, kept)
         ctx.upstream_answer = (response, raw)
         return response
 
@@ -126,26 +146,36 @@ class MCPTool:
             options = replace(options, headers=mirror(self.mirrored, args))
 
         params = {"name": self.own_name, "arguments": args}
+        started = time.monotonic()
         try:
-            return await self.connection.request("tools/call", params, options)
+            raw = await self.sessions.of(options.caller).request("tools/call", params, options)
         except ValueError as exc:  # nothing was sent
             raise InvalidArguments(
                 f'the arguments of "{self.own_name}" cannot be sent: {exc}'
             ) from exc
 
+        if raw.get("resultType", COMPLETE) == COMPLETE:
+            return raw
+
+        return await settle(raw, self.sessions, "tools/call", params, options, started)
+
 
 def tools_from(
-    connection: Connection,
+    sessions: Sessions | Connection,
     definitions: list[dict[str, Any]],
     timeout: float | None,
     media: Media = "text",
 ) -> tuple[MCPTool, ...]:
     """A tool for each definition, with all that can be worked out once a listing."""
-    make = partial(MCPTool, connection, timeout=timeout, media=media)
+    if isinstance(sessions, Connection):
+        sessions = Sessions(sessions)
+
+    make = partial(MCPTool, sessions, timeout=timeout, media=media)
+    upstream = sessions.shared.name
     return tuple(
         make(
             definition=definition,
-            subject=Subject(connection.name, definition["name"], json_hash(definition)),
+            subject=Subject(upstream, definition["name"], json_hash(definition)),
             name=definition["name"],
             description=str(definition.get("description") or ""),
             mirrored=mirrored(definition.get("inputSchema")),

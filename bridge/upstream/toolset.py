@@ -3,32 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Literal, Self, TypeAlias
-
-import anyio
+from dataclasses import replace
+from typing import Literal, TypeAlias, get_args
 
 from bridge.core.context import ReadonlyContext
 from bridge.core.tool import Tool, Toolset
-from bridge.errors import ToolError, ToolsetError, UpstreamUnavailable
+from bridge.errors import ConfigError, ToolError, ToolsetError
 from bridge.telemetry import log
+from bridge.tools.checked import CheckedToolset
+from bridge.tools.closing import Closing
 from bridge.tools.gate import Provider
-from bridge.tools.toolsets import Composable, ConfirmedToolset, FilteredToolset, PrefixedToolset
+from bridge.tools.toolsets import (
+    Composable,
+    ConfirmedToolset,
+    FilteredToolset,
+    PrefixedToolset,
+    check_confirm,
+)
 from bridge.upstream.channel import Limits
-from bridge.upstream.connection import Connection, describe
-from bridge.upstream.link import Link
-from bridge.upstream.listing import list_tools, usable
+from bridge.upstream.connection import Connection
+from bridge.upstream.keeper import Keeper
+from bridge.upstream.library import Library
+from bridge.upstream.listed import Listing
 from bridge.upstream.media import Media
+from bridge.upstream.sessions import Policy, Sessions
 from bridge.upstream.status import UpstreamStatus
 from bridge.upstream.target import Target, to_target
-from bridge.upstream.tool import MCPTool, tools_from
 
 ToolFilter: TypeAlias = Sequence[str] | Callable[[ReadonlyContext, Tool], bool]
-SETTLED_SECONDS = 10.0
-DEBOUNCE_SECONDS = 0.5
+OnUnavailable: TypeAlias = Literal["raise", "skip"]
 
 
-class MCPToolset(Composable):
+class MCPToolset(Composable, Closing):
     """The tools of one MCP server: listed when first asked for, and again when they change.
 
     `target` is a URL, a command as a list of arguments, or a `Connection` of the caller's, which
@@ -37,7 +43,8 @@ class MCPToolset(Composable):
     provider `(name, args) -> bool`. `on_unavailable="skip"` offers nothing while the server
     cannot be reached; "raise" says so. `media` is what an agent's model gets of pictures and
     sounds in answers: "text" describes them, "parts" sends them along, "artifacts" saves them
-    and tells their names.
+    and tells their names. `session` is who shares a session with whom, `most_sessions` and
+    `session_idle_seconds` bound clients' own; see `Sessions`.
 
     Use it as `async with MCPToolset(…) as toolset:`, or call `aclose()`, from any task.
     """
@@ -50,23 +57,35 @@ class MCPToolset(Composable):
         tool_filter: ToolFilter | None = None,
         tool_name_prefix: str | None = None,
         require_confirmation: bool | Provider = False,
-        on_unavailable: Literal["raise", "skip"] = "raise",
+        on_unavailable: OnUnavailable = "raise",
         media: Media = "text",
         env: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = 60.0,
         connect_timeout: float = 10.0,
         limits: Limits | None = None,
+        session: Policy = "auto",
+        most_sessions: int = 100,
+        session_idle_seconds: float = 600.0,
     ) -> None:
+        """Raises ConfigError if the target, or what is to be done with it, makes no sense."""
+        _refuse_unknown("on_unavailable", on_unavailable, get_args(OnUnavailable))
+        _refuse_unknown("media", media, get_args(Media))
+        _refuse_unknown("session", session, get_args(Policy))
+        check_confirm("require_confirmation", require_confirmation)
         self._is_borrowed = isinstance(target, Connection)
         if not isinstance(target, Connection):
             found = to_target(target, env=env, headers=headers)
             target = Connection(name, found, connect_timeout=connect_timeout, limits=limits)
 
         self.connection: Connection = target
+        self.sessions = Sessions(self.connection, session, most_sessions, session_idle_seconds)
         self._on_unavailable = on_unavailable
-        self._listing = _Listing(self.connection, timeout, media)
-        self._offered: Toolset = self._listing
+        self._listing = Listing(self.connection, timeout, media, self.sessions)
+        self.library = Library(self.connection, timeout)
+        globs = () if tool_filter is None or callable(tool_filter) else tool_filter
+        self._checked = CheckedToolset(self._listing, {"tool_filter": globs})
+        self._offered: Toolset = self._checked
         if tool_filter is not None:
             self._offered = FilteredToolset(self._offered, tool_filter)
 
@@ -107,145 +126,24 @@ class MCPToolset(Composable):
         `on_change` is called whenever what the server offers may have changed: it came, it
         went, or it said so.
         """
-        await _Keeper(self.connection, self._listing, on_change).run()
+        await Keeper(self.connection, self._listing, self.library, on_change).run()
 
     def status(self) -> UpstreamStatus:
         """How the server is now."""
-        return self.connection.status(tuple(self._listing.problems))
+        problems = *self._checked.problems, *self.library.problems
+        return replace(self.connection.status(problems), session=self.sessions.policy_chosen)
 
     async def aclose(self) -> None:
-        """Close the connection, unless it is borrowed; from any task, any number of times."""
+        """Close the connection, unless it is borrowed; from any task, any number of times.
+
+        Clients' own sessions are closed in any case.
+        """
+        await self.sessions.aclose()
         if not self._is_borrowed:
             await self.connection.aclose()
 
-    async def __aenter__(self) -> Self:
-        return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        exc: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.aclose()
-
-
-class _Listing:
-    """The server's tools under their own names; the same tuple as long as nothing changed."""
-
-    def __init__(self, connection: Connection, timeout: float | None, media: Media) -> None:
-        self.name = connection.name
-        self.problems: list[str] = []
-        self._connection = connection
-        self._timeout = timeout
-        self._media = media
-        self._tools: tuple[MCPTool, ...] = ()
-        self._definitions: list[Any] | None = None
-        self._listed_on: Link | None = None
-        self._changes = 0
-        self._kept: ToolError | bool = False
-        connection.on_tools_changed.append(self._outdate)
-
-    def __getstate__(self) -> dict[str, Any]:
-        kept = {name: getattr(self, name) for name in ("name", "_connection", "_timeout", "_media")}
-        fresh: dict[str, Any] = {"problems": [], "_tools": (), "_changes": 0, "_kept": False}
-        return {**kept, **fresh, "_definitions": None, "_listed_on": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._connection.on_tools_changed.append(self._outdate)
-
-    async def tools(self, ctx: ReadonlyContext | None) -> Sequence[MCPTool]:
-        """The tools; where a keeper sees to them, what it last found, without waiting."""
-        if isinstance(self._kept, ToolError):
-            raise self._kept
-
-        return self._tools if self._kept else await self.refreshed()
-
-    def keep(self, found: ToolError | bool) -> None:
-        """What a keeper knows: True (listed), why not, or False (nobody keeps this any more)."""
-        self._kept = found
-
-    async def refreshed(self) -> Sequence[MCPTool]:
-        """The tools as they are now; connects and lists if need be."""
-        if await self._connection.link() is not self._listed_on:
-            await self._connection.pinned(self._list, "the listing")
-
-        return self._tools
-
-    async def _list(self, link: Link) -> None:
-        changes = self._changes
-        definitions = await list_tools(link, self._timeout)
-        if changes == self._changes:  # else one was announced meanwhile, and the next asks again
-            self._listed_on = link
-
-        if definitions != self._definitions:
-            kept, self.problems = usable(definitions)
-            self._tools = tools_from(self._connection, kept, self._timeout, self._media)
-            self._definitions = definitions
-
-    def _outdate(self) -> None:
-        self._changes += 1
-        self._listed_on = None
-
-
-class _Keeper:
-    """Keeps one upstream connected and listed."""
-
-    def __init__(
-        self, connection: Connection, listing: _Listing, on_change: Callable[[], None]
-    ) -> None:
-        self._connection = connection
-        self._listing = listing
-        self._on_change = on_change
-        self._outdated = anyio.Event()
-        self._crashes = 0
-
-    async def run(self) -> None:
-        self._connection.on_tools_changed.append(self._wake)
-        self._listing.keep(UpstreamUnavailable(f'upstream "{self._connection.name}" is connecting'))
-        try:
-            while True:
-                await self._once()
-        finally:
-            self._listing.keep(False)
-            self._connection.on_tools_changed.remove(self._wake)
-
-    async def _once(self) -> None:
-        started = anyio.current_time()
-        try:
-            await self._listing.refreshed()
-            link = await self._connection.link()
-        except Exception as exc:  # whatever is wrong with one upstream is that upstream's alone
-            failure = exc if isinstance(exc, ToolError) else ToolError(describe(exc))
-            self._listing.keep(failure)
-            self._on_change()
-            await anyio.sleep(max(self._connection.pause, 0.1))
-            return
-
-        self._outdated = anyio.Event()
-        self._listing.keep(True)
-        self._on_change()
-        await self._until_outdated(link)
-        if link.is_open:
-            await anyio.sleep(DEBOUNCE_SECONDS)
-        elif anyio.current_time() - started < SETTLED_SECONDS:
-            # It came and went at once: a server that crashes must not be started in a hurry.
-            self._crashes = min(self._crashes + 1, 5)
-            await anyio.sleep(2.0**self._crashes / 2)
-        else:
-            self._crashes = 0
-
-    async def _until_outdated(self, link: Link) -> None:
-        async with anyio.create_task_group() as tasks:
-
-            async def lost() -> None:
-                await link.channel.wait_closed()
-                tasks.cancel_scope.cancel()
-
-            tasks.start_soon(lost)
-            await self._outdated.wait()
-            tasks.cancel_scope.cancel()
-
-    def _wake(self) -> None:
-        self._outdated.set()
+def _refuse_unknown(name: str, value: str, known: tuple[str, ...]) -> None:
+    """Raises ConfigError if the parameter has a value that would be taken for another."""
+    if value not in known:
+        raise ConfigError(f"{name} is {' or '.join(map(repr, known))}, not {value!r}")

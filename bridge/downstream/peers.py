@@ -1,0 +1,295 @@
+"""Neighbours on one machine, which reach each other through Unix sockets in a private directory.
+
+A connection carries either questions and answers, a JSON line each, for as long as both live; or
+one HTTP request that landed on the wrong process: a JSON line there, then back a JSON line with
+the status and the headers, and the body until the end.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+from anyio.abc import ByteStream, SocketListener, TaskGroup
+from anyio.streams.buffered import BufferedByteReceiveStream
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Message as Event
+
+from bridge.core.wire import dumps, loads
+from bridge.downstream.asker import PRINCIPAL
+from bridge.downstream.client import Message
+from bridge.downstream.guard import BODY, HEADERS, TWICE, Refused
+from bridge.downstream.neighbours import FORWARDED, Answer
+from bridge.telemetry import log
+
+MARK: Final = re.compile(r"w[0-9]{1,9}-")
+ANSWER_SECONDS: Final = 10.0
+LONGEST_LINE: Final = 64 * 1024 * 1024
+LOST: Final = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError)
+NAMES: Final = (anyio.IncompleteRead, anyio.DelimiterNotFound)
+
+
+def mark_of(number: int) -> str:
+    """The mark of the process of that number."""
+    return f"w{number}-"
+
+
+def socket_of(directory: Path, mark: str) -> Path:
+    """Where that process takes what its neighbours send."""
+    return directory / f"{mark}.sock"
+
+
+class Peers:
+    """The `Neighbours` of one process."""
+
+    def __init__(self, directory: Path, mark: str, listener: SocketListener) -> None:
+        self.mark = mark
+        self._directory = directory
+        self._listener = listener
+        self._links: dict[str, _Link] = {}
+        self._linking = anyio.Lock()
+        self._tasks: TaskGroup | None = None
+        self._gone: Callable[[str], None] = lambda mark: None
+
+    def owner(self, name: object) -> str | None:
+        """See `Neighbours.owner`."""
+        found = MARK.match(name) if isinstance(name, str) else None
+        return None if found is None or found[0] == self.mark else found[0]
+
+    async def ask(self, owner: str, question: Message) -> Message | None:
+        """See `Neighbours.ask`."""
+        with suppress(*LOST):
+            link = self._links.get(owner) or await self._linked(owner)
+            if link is not None:
+                return await link.ask(question)
+
+        return None
+
+    async def ask_all(self, question: Message) -> list[Message]:
+        """See `Neighbours.ask_all`."""
+        answers: list[Message] = []
+
+        async def ask(mark: str) -> None:
+            answer = await self.ask(mark, question)
+            if answer is not None:
+                answers.append(answer)
+
+        async with anyio.create_task_group() as tasks:
+            for mark in self._others():
+                tasks.start_soon(ask, mark)
+
+        return answers
+
+    async def forward(self, owner: str, scope: Scope, receive: Receive, send: Send) -> bool:
+        """See `Neighbours.forward`."""
+        try:
+            stream = await anyio.connect_unix(socket_of(self._directory, owner))
+        except OSError:
+            return False
+
+        async with stream:
+            with suppress(*LOST):
+                await stream.send(dumps({"request": _described(scope)}) + b"\n")
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_until_left, receive, tasks.cancel_scope)
+                await _relay(stream, send)
+                tasks.cancel_scope.cancel()
+
+        return True
+
+    async def serve(self, app: ASGIApp, answer: Answer, gone: Callable[[str], None]) -> None:
+        """See `Neighbours.serve`."""
+        self._gone = gone
+
+        async def take(stream: ByteStream) -> None:
+            async with stream:
+                with suppress(*LOST, *NAMES, ValueError):
+                    lines = BufferedByteReceiveStream(stream)
+                    first = loads(await lines.receive_until(b"\n", LONGEST_LINE))
+                    if "request" in first:
+                        await _serve_request(app, first["request"], stream)
+                    else:
+                        await _answer_all(answer, lines, stream)
+
+        try:
+            async with anyio.create_task_group() as tasks:
+                self._tasks = tasks
+                tasks.start_soon(self._listener.serve, take)
+        finally:
+            self._tasks = None
+
+    def _others(self) -> list[str]:
+        names = (name.removesuffix(".sock") for name in os.listdir(self._directory))
+        return [name for name in names if MARK.fullmatch(name) and name != self.mark]
+
+    async def _linked(self, owner: str) -> _Link | None:
+        async with self._linking:
+            if owner in self._links:
+                return self._links[owner]
+
+            if self._tasks is None:
+                return None
+
+            stream = await anyio.connect_unix(socket_of(self._directory, owner))
+            await stream.send(b'{"questions":true}\n')
+            link = self._links[owner] = _Link(stream)
+            self._tasks.start_soon(self._attend, owner, link)
+            return link
+
+    async def _attend(self, owner: str, link: _Link) -> None:
+        try:
+            await link.run()
+        finally:
+            del self._links[owner]
+            self._gone(owner)
+
+
+class _Link:
+    """Questions to one neighbour, and its answers."""
+
+    def __init__(self, stream: ByteStream) -> None:
+        self._stream = stream
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, tuple[anyio.Event, list[Message | None]]] = {}
+        self._is_over = False
+
+    async def ask(self, question: Message) -> Message | None:
+        """One question; None where no answer comes."""
+        number, answered = next(self._numbers), (anyio.Event(), list[Message | None]())
+        self._waiting[number] = answered
+        try:
+            if not self._is_over:
+                await self._stream.send(dumps({"id": number, "question": question}) + b"\n")
+                with anyio.move_on_after(ANSWER_SECONDS):
+                    await answered[0].wait()
+        finally:
+            del self._waiting[number]
+
+        return answered[1][0] if answered[1] else None
+
+    async def run(self) -> None:
+        """Take answers until the neighbour is gone."""
+        try:
+            async with self._stream:
+                with suppress(*LOST, *NAMES, ValueError):
+                    lines = BufferedByteReceiveStream(self._stream)
+                    while True:
+                        self._take(loads(await lines.receive_until(b"\n", LONGEST_LINE)))
+        finally:
+            self._is_over = True
+            for answered, _ in self._waiting.values():
+                answered.set()
+
+    def _take(self, message: Message) -> None:
+        waiting = self._waiting.get(message["id"])
+        if waiting is not None:
+            waiting[1].append(message["answer"])
+            waiting[0].set()
+
+
+@asynccontextmanager
+async def open_peers(directory: Path, mark: str) -> AsyncIterator[Peers]:
+    """Listen for the neighbours; what they send is taken once it is served."""
+    place = socket_of(directory, mark)
+    async with await anyio.create_unix_listener(place, mode=0o600) as listener:
+        try:
+            yield Peers(directory, mark, listener)
+        finally:
+            place.unlink(missing_ok=True)
+
+
+async def _answer_all(answer: Answer, lines: BufferedByteReceiveStream, stream: ByteStream) -> None:
+    async def one(message: Message) -> None:
+        found = await answer(message["question"])
+        with suppress(*LOST):
+            await stream.send(dumps({"id": message["id"], "answer": found}) + b"\n")
+
+    async with anyio.create_task_group() as tasks:
+        with suppress(*LOST, *NAMES, ValueError):
+            while True:
+                tasks.start_soon(one, loads(await lines.receive_until(b"\n", LONGEST_LINE)))
+
+
+def _described(scope: Scope) -> dict[str, Any]:
+    return {
+        "method": scope["method"],
+        "path": scope["path"],
+        "headers": scope[HEADERS],
+        "principal": scope[PRINCIPAL],
+        "twice": list(scope.get(TWICE, ())),
+        "body": scope[BODY].decode() if BODY in scope else None,
+    }
+
+
+def _rebuilt(head: dict[str, Any]) -> Scope:
+    scope: Scope = {
+        "type": "http",
+        FORWARDED: True,
+        "method": head["method"],
+        "path": head["path"],
+        HEADERS: head["headers"],
+        PRINCIPAL: head["principal"],
+        TWICE: head["twice"],
+    }
+    if head["body"] is not None:
+        scope[BODY] = head["body"].encode()
+
+    return scope
+
+
+async def _serve_request(app: ASGIApp, head: dict[str, Any], stream: ByteStream) -> None:
+    scope = _rebuilt(head)
+
+    async def receive() -> Event:
+        with suppress(*LOST):
+            while True:
+                await stream.receive()
+
+        return {"type": "http.disconnect"}
+
+    async def send(event: Event) -> None:
+        with suppress(*LOST):
+            if event["type"] == "http.response.start":
+                headers = [(name.decode(), value.decode()) for name, value in event["headers"]]
+                await stream.send(dumps({"status": event["status"], "headers": headers}) + b"\n")
+            elif event.get("body"):
+                await stream.send(event["body"])
+
+    try:
+        await app(scope, receive, send)
+    except Refused as refused:
+        await refused.response(scope, receive, send)
+    except Exception:  # as any server of an app would: one request fails, not its neighbours
+        log.exception("a request that a neighbour sent failed")
+
+
+async def _relay(stream: ByteStream, send: Send) -> None:
+    lines = BufferedByteReceiveStream(stream)
+    try:
+        head = loads(await lines.receive_until(b"\n", LONGEST_LINE))
+    except (*LOST, *NAMES):
+        text = "the process that had this ended before it answered"
+        raise Refused(502, text) from None
+
+    headers = [(name.encode(), value.encode()) for name, value in head["headers"]]
+    await send({"type": "http.response.start", "status": head["status"], "headers": headers})
+    with suppress(*LOST):
+        while True:
+            body = await lines.receive()
+            await send({"type": "http.response.body", "body": body, "more_body": True})
+
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _until_left(receive: Receive, scope: anyio.CancelScope) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+    scope.cancel()

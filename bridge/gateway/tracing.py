@@ -1,0 +1,187 @@
+"""A span for each call, through OpenTelemetry, as part of its client's trace.
+
+Loaded only where it is switched on: OpenTelemetry belongs to an extra. Its own environment
+variables (`OTEL_…`) say where spans go and how many are taken.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
+from typing import Any, Final
+
+from opentelemetry import trace
+from opentelemetry.context import Context, attach, detach
+from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from bridge.calls.observing import CallRecord
+from bridge.errors import ConfigError
+from bridge.version import VERSION
+
+EXPORTER: Final = "OTEL_TRACES_EXPORTER"
+EXPORTERS: Final = "opentelemetry_traces_exporter"
+OTLP: Final = ("otlp_proto_http", "otlp_proto_grpc")
+"""The entry points among which "otlp", the default, is the first that is installed."""
+
+PARENT, STATE = "traceparent", "tracestate"
+LONGEST_STATE: Final = 512  # W3C Trace Context, section 3.3.1.5
+METHOD: Final = "tools/call"
+SERVER = trace.SpanKind.SERVER
+
+
+def open_tracing(name: str, transport: str) -> Tracing:
+    """Tracing that sends spans where the environment says; `name` is the service they are of.
+
+    A program that has set up OpenTelemetry for itself keeps what it has set up.
+
+    Raises:
+        ConfigError: The exporter that the environment names is not installed, or refuses to work.
+    """
+    present = trace.get_tracer_provider()
+    if isinstance(present, TracerProvider):
+        return Tracing(present, transport)
+
+    found = _exporter(os.environ.get(EXPORTER, "") or "otlp")
+    resource = Resource.create()
+    if str(resource.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
+        resource = resource.merge(Resource({SERVICE_NAME: name}))
+
+    provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+    if found is not None:
+        provider.add_span_processor(BatchSpanProcessor(found))
+
+    return Tracing(provider, transport, provider.shutdown)
+
+
+def _exporter(name: str) -> SpanExporter | None:
+    if name == "none":
+        return None
+
+    for wanted in OTLP if name == "otlp" else (name,):
+        for entry in entry_points(group=EXPORTERS, name=wanted):
+            try:
+                exporter: SpanExporter = entry.load()()
+            except Exception as exc:  # anybody's package
+                raise ConfigError(f'serve.tracing: the exporter "{wanted}" failed: {exc}') from exc
+
+            return exporter
+
+    raise ConfigError(
+        f'serve.tracing: there is no exporter "{name}": pip install "mcp-agent-bridge[otel]", or '
+        f"name another in {EXPORTER}"
+    )
+
+
+class Tracing:
+    """Spans of calls, a `calls.observing.Tracer`; `transport` is "pipe" over stdio, else "tcp".
+
+    Names are those of OpenTelemetry's conventions for MCP and GenAI; `bridge.…` are our own.
+    `close` sends the last spans, and may take a while; it is for a thread.
+    """
+
+    def __init__(
+        self,
+        provider: trace.TracerProvider,
+        transport: str,
+        close: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.close = close
+        self._tracer = provider.get_tracer("bridge", VERSION)
+        self._propagator = TraceContextTextMapPropagator()
+        self._fixed = {"mcp.method.name": METHOD, "gen_ai.operation.name": "execute_tool"}
+        self._fixed["network.transport"] = transport
+
+    def begin(self, tool: str, meta: Mapping[str, Any]) -> CallSpan:
+        """Begin a span, the client's being its parent if the client named one (SEP-414)."""
+        parent = self._propagator.extract(_carrier(meta), Context()) if PARENT in meta else None
+        attributes = {**self._fixed, "gen_ai.tool.name": tool} if tool else self._fixed
+        span = self._tracer.start_span(
+            f"{METHOD} {tool}" if tool else METHOD,
+            Context() if parent is None else parent,
+            SERVER,
+            attributes,
+        )
+        return CallSpan(span, meta)
+
+
+class CallSpan:
+    """One call's span; what runs here while it lasts belongs under it."""
+
+    __slots__ = ("_mark", "_meta", "_span")
+
+    def __init__(self, span: trace.Span, meta: Mapping[str, Any]) -> None:
+        self._span = span
+        self._meta = meta
+        self._mark = attach(trace.set_span_in_context(span))
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """The client's `_meta`, with this span in the place of the client's own."""
+        own = self._span.get_span_context()
+        if not own.is_valid:
+            return self._meta
+
+        meta = {**self._meta, PARENT: _traceparent(own)}
+        meta.pop(STATE, None)
+        if own.trace_state:
+            meta[STATE] = own.trace_state.to_header()
+
+        return meta
+
+    def end(self, record: CallRecord) -> None:
+        """End the span with what became of the call."""
+        detach(self._mark)
+        span = self._span
+        if span.is_recording():
+            span.set_attributes(_attributes(record))
+            error = _error_type(record)
+            if error is not None:
+                span.set_attribute("error.type", error)
+                span.set_status(trace.StatusCode.ERROR)
+
+        span.end()
+
+
+def _carrier(meta: Mapping[str, Any]) -> dict[str, str]:
+    """What of a client's `_meta` names its span, as far as it is text."""
+    parent, state = meta.get(PARENT), meta.get(STATE)
+    carrier = {PARENT: parent} if isinstance(parent, str) else {}
+    if isinstance(state, str) and len(state) <= LONGEST_STATE:
+        carrier[STATE] = state
+
+    return carrier
+
+
+def _traceparent(own: trace.SpanContext) -> str:
+    """A span as others name it (W3C Trace Context, section 3.2)."""
+    return f"00-{own.trace_id:032x}-{own.span_id:016x}-{own.trace_flags:02x}"
+
+
+def _attributes(record: CallRecord) -> dict[str, str]:
+    found: dict[str, str] = {"bridge.outcome": record.kind}
+    if record.upstream:
+        found["bridge.upstream"] = record.upstream
+        found["bridge.own_name"] = record.own_name
+
+    if record.session:
+        found["mcp.session.id"] = record.session
+
+    if record.code is not None:
+        found["rpc.response.status_code"] = str(record.code)
+
+    return found
+
+
+def _error_type(record: CallRecord) -> str | None:
+    """Which error it was; a question to the client is none."""
+    if record.kind in ("ok", "asked"):
+        return None
+
+    if record.kind == "cancelled":
+        return record.kind
+
+    return "tool_error" if record.code is None else str(record.code)

@@ -1,0 +1,62 @@
+"""What a request carries beside its params, in each era, for the client behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bridge.core.caller import Caller
+from bridge.upstream.capabilities import for_modern
+from bridge.upstream.channel import Params
+from bridge.upstream.protocol import (
+    CLIENT_CAPABILITIES_KEY,
+    ENVELOPE,
+    LOG_LEVEL_KEY,
+    RESERVED,
+    TASKS_EXTENSION,
+)
+
+RESUMABLE = frozenset({"tools/call", "prompts/get", "resources/read"})
+"""The methods that a modern server may answer with `input_required`."""
+
+PROGRESS_TOKEN = "progressToken"
+
+
+def modern_params(method: str, params: Params, caller: Caller | None) -> Params:
+    """The params with the envelope (MCP 2026-07-28, basic), and what the client brought along."""
+    meta = params.get("_meta")
+    if caller is None:
+        return {**params, "_meta": {**meta, **ENVELOPE} if meta else ENVELOPE}
+
+    made = {**_foreign(caller.meta), **(meta or {}), **ENVELOPE}
+    if declared := for_modern(caller):
+        made[CLIENT_CAPABILITIES_KEY] = declared
+
+    if caller.log_level is not None:
+        made[LOG_LEVEL_KEY] = caller.log_level
+
+    if method in RESUMABLE and caller.brought:
+        return {**caller.brought, **params, "_meta": made}
+
+    return {**params, "_meta": made}
+
+
+def legacy_params(params: Params, caller: Caller) -> Params:
+    """The params with what the client's own `_meta` holds for the server."""
+    kept = _foreign(caller.meta)
+    return {**params, "_meta": {**kept, **params.get("_meta", {})}} if kept else params
+
+
+def takes_tasks(caller: Caller) -> bool:
+    """Whether the client can follow a task that a server answers with."""
+    extensions = caller.capabilities.get("extensions")
+    return caller.modern and isinstance(extensions, dict) and TASKS_EXTENSION in extensions
+
+
+def _foreign(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a client's `_meta` is for the server: not what belongs to its hop to us."""
+    return {
+        key: value
+        for key, value in meta.items()
+        if key != PROGRESS_TOKEN and not key.startswith(RESERVED)
+    }

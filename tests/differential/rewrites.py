@@ -1,0 +1,323 @@
+"""The declared differences between a server's answer and what a client of bridge reads.
+
+Nothing else may differ: the suite applies these to the server's own answer and compares the
+outcome with what came through bridge, whole. Each entry of `REWRITES` says why it has to be.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from bridge.tools.names import offered_name
+from bridge.version import VERSION
+from tests.differential.requests import Request
+from tests.differential.talk import LISTS, Era
+from tests.differential.wire import Message
+
+SERVER_INFO = "io.modelcontextprotocol/serverInfo"
+TASKS = "io.modelcontextprotocol/tasks"
+STAMP = {"name": "bridge", "version": VERSION}
+MISSING, URL_NEEDED, INVALID_PARAMS = -32002, -32042, -32602
+NEVER_CACHED = {"ttlMs": 0, "cacheScope": "private"}
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One upstream of bridge: its name there, and what stands before its names."""
+
+    name: str
+    prefix: str
+
+
+@dataclass(slots=True)
+class Addressing:
+    """Whose each URI is: `claimed` and `templates` are listed by more than one upstream.
+
+    Of a URI that nobody lists it is remembered who sent it first.
+    """
+
+    claimed: frozenset[str] = frozenset()
+    templates: frozenset[str] = frozenset()
+    listed: frozenset[str] = frozenset()
+    is_alone: bool = True
+    first: dict[str, str] = field(default_factory=dict)
+
+    def outward(self, member: Member, uri: str) -> str:
+        """How clients read this member's URI."""
+        if self.is_alone:
+            return uri
+
+        if uri in self.claimed or any(_makes(one, uri) for one in self.templates):
+            return labelled(member, uri)
+
+        if uri in self.listed or self.first.setdefault(uri, member.name) == member.name:
+            return uri
+
+        return labelled(member, uri)
+
+    def template(self, member: Member, text: str) -> str:
+        """How clients read this member's URI template."""
+        return labelled(member, text) if text in self.templates else text
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A member as a client of this era sees it."""
+
+    member: Member
+    era: Era
+    addressing: Addressing
+
+    def asked(self, request: Request) -> Mapping[str, Any]:
+        """The params of a request in the words of bridge's clients."""
+        params = dict(request.params)
+        if request.method in ("tools/call", "prompts/get") and "name" in params:
+            params["name"] = offered_name(self.member.prefix, params["name"])
+
+        if request.method == "resources/read" and "uri" in params:
+            params["uri"] = self.addressing.outward(self.member, params["uri"])
+
+        if isinstance(ref := params.get("ref"), dict):
+            params["ref"] = self._reference(ref)
+
+        return params
+
+    def _reference(self, ref: Mapping[str, Any]) -> dict[str, Any]:
+        if "name" in ref:
+            return {**ref, "name": offered_name(self.member.prefix, ref["name"])}
+
+        return {**ref, "uri": self.addressing.template(self.member, ref["uri"])}
+
+
+Change: TypeAlias = Callable[[View, str, Message], Message]
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """One declared difference."""
+
+    name: str
+    why: str
+    change: Change
+
+
+def expected(view: View, request: Request, reply: Message) -> Message:
+    """What a client of bridge must be answered, given how the server answers."""
+    if request.is_ours:
+        return {"error": "bridge's own"}
+
+    for rewrite in REWRITES:
+        reply = rewrite.change(view, request.method, reply)
+
+    return reply
+
+
+def merged(views: Sequence[View], method: str, replies: Sequence[Message]) -> Message:
+    """The list that clients read: that of all members, each rewritten, in the order of names."""
+    key = LISTS[method]
+    found: list[Any] = []
+    for view, reply in zip(views, replies, strict=True):
+        if "result" in reply:
+            found += expected(view, Request(method), reply)["result"][key]
+
+    if all("error" in reply for reply in replies):
+        return {"error": "bridge's own"}
+
+    identity = {"resources": "uri", "resourceTemplates": "uriTemplate"}.get(key, "name")
+    body: dict[str, Any] = {key: sorted(found, key=lambda one: one[identity])}
+    if views[0].era == "modern":
+        body |= {**NEVER_CACHED, "resultType": "complete", "_meta": {SERVER_INFO: STAMP}}
+
+    return {"result": body}
+
+
+def greeting(era: Era, greetings: Sequence[Message]) -> Message:
+    """The answer to `initialize` or `server/discover`: who we are, and what truly crosses."""
+    declared = [one["result"].get("capabilities", {}) for one in greetings]
+    shared: dict[str, Any] = {"tools": {"listChanged": True}}  # what was listed may change
+    if any("prompts" in one for one in declared):
+        shared["prompts"] = {"listChanged": True}
+
+    if resources := [one["resources"] for one in declared if "resources" in one]:
+        follows = any(one.get("subscribe") for one in resources)
+        shared["resources"] = {"listChanged": True, **({"subscribe": True} if follows else {})}
+
+    if any("completions" in one for one in declared):
+        shared["completions"] = {}
+
+    if era == "legacy" and any("logging" in one for one in declared):
+        shared["logging"] = {}  # a modern client says with each request what it wants
+
+    extensions: dict[str, Any] = {}
+    for one in reversed(declared):
+        extensions |= one.get("extensions", {})
+
+    if era == "legacy":
+        extensions.pop(TASKS, None)  # a legacy client could not follow them
+
+    if extensions:
+        shared["extensions"] = extensions
+
+    if era == "legacy":
+        result = {"protocolVersion": "2025-11-25", "serverInfo": STAMP}
+        return {"result": {**result, "capabilities": shared}}
+
+    known = {"supportedVersions": ["2026-07-28"], "capabilities": shared, **NEVER_CACHED}
+    return {"result": {**known, "resultType": "complete", "_meta": {SERVER_INFO: STAMP}}}
+
+
+def labelled(member: Member, uri: str) -> str:
+    """A URI, or template, that says whose it is."""
+    rest = uri.removeprefix("ui://")
+    return f"{member.name}+{uri}" if rest == uri else f"ui://{member.name}+{rest}"
+
+
+def _makes(template: str, uri: str) -> bool:
+    pieces = re.split(r"\{[^}]*\}", template)
+    return re.fullmatch("[^/]+".join(map(re.escape, pieces)), uri) is not None
+
+
+def _on_result(change: Callable[[View, str, Message], Message]) -> Change:
+    def changed(view: View, method: str, reply: Message) -> Message:
+        if "result" not in reply:
+            return reply
+
+        return {**reply, "result": change(view, method, reply["result"])}
+
+    return changed
+
+
+def _on_list(key: str, change: Callable[[View, Message], Message]) -> Change:
+    def changed(view: View, method: str, result: Message) -> Message:
+        if LISTS.get(method) != key:
+            return result
+
+        return {**result, key: [change(view, one) for one in result[key]]}
+
+    return _on_result(changed)
+
+
+def _names(view: View, one: Message) -> Message:
+    return {**one, "name": offered_name(view.member.prefix, one["name"])}
+
+
+def _uris(view: View, value: Any) -> Any:
+    """Every URI where the protocol has one: resources, links, embedded ones, an app's."""
+    if isinstance(value, list):
+        return [_uris(view, one) for one in value]
+
+    if not isinstance(value, dict):
+        return value
+
+    changed = dict(value)
+    if isinstance(changed.get("uri"), str):
+        changed["uri"] = view.addressing.outward(view.member, changed["uri"])
+
+    for key in ("content", "resource", "contents", "messages"):
+        if key in changed:
+            changed[key] = _uris(view, changed[key])
+
+    meta = changed.get("_meta")
+    ui = meta.get("ui") if isinstance(meta, dict) else None
+    if isinstance(meta, dict) and isinstance(ui, dict) and "resourceUri" in ui:
+        uri = view.addressing.outward(view.member, ui["resourceUri"])
+        changed["_meta"] = {**meta, "ui": {**ui, "resourceUri": uri}}
+
+    return changed
+
+
+def _template(view: View, one: Message) -> Message:
+    return {**one, "uriTemplate": view.addressing.template(view.member, one["uriTemplate"])}
+
+
+def _input_schema(view: View, tool: Message) -> Message:
+    return {"inputSchema": {"type": "object"}, **tool}
+
+
+def _output_schema(view: View, tool: Message) -> Message:
+    schema = tool.get("outputSchema")
+    is_object = isinstance(schema, dict) and schema.get("type") == "object"
+    if view.era == "modern" or is_object:
+        return tool
+
+    return {key: value for key, value in tool.items() if key != "outputSchema"}
+
+
+def _era_fields(view: View, method: str, result: Message) -> Message:
+    kept = {k: v for k, v in result.items() if k not in ("resultType", "ttlMs", "cacheScope")}
+    meta = {k: v for k, v in result.get("_meta", {}).items() if k != SERVER_INFO}
+    if view.era == "legacy":
+        had_only_ours = "_meta" in kept and not meta and kept["_meta"]
+        return (
+            {k: v for k, v in kept.items() if k != "_meta"}
+            if had_only_ours
+            else {**kept, **({"_meta": meta} if "_meta" in kept else {})}
+        )
+
+    hints = NEVER_CACHED if method == "resources/read" else {}
+    return {
+        **hints,
+        **result,
+        "resultType": result.get("resultType", "complete"),
+        "_meta": {**meta, SERVER_INFO: STAMP},
+    }
+
+
+def _codes(view: View, method: str, reply: Message) -> Message:
+    error = reply.get("error")
+    if not isinstance(error, dict):
+        return reply
+
+    code, data = error.get("code"), error.get("data")
+    if view.era == "modern" and code in (MISSING, URL_NEEDED):
+        return {"error": {**error, "code": INVALID_PARAMS}}
+
+    is_missing = method == "resources/read" and code == INVALID_PARAMS
+    if view.era == "legacy" and is_missing and isinstance(data, dict) and "uri" in data:
+        return {"error": {**error, "code": MISSING}}
+
+    return reply
+
+
+REWRITES: Sequence[Rewrite] = (
+    Rewrite(
+        "tool names", "the prefix tells upstreams apart; names are legal", _on_list("tools", _names)
+    ),
+    Rewrite("prompt names", "as for tools", _on_list("prompts", _names)),
+    Rewrite(
+        "URIs on conflict",
+        "two upstreams have the same, so each says whose it is",
+        _on_result(lambda view, method, result: _uris(view, result)),
+    ),
+    Rewrite(
+        "listed URIs on conflict",
+        "the same",
+        _on_list("resources", _uris),
+    ),
+    Rewrite("listed templates on conflict", "the same", _on_list("resourceTemplates", _template)),
+    Rewrite("URIs in definitions", "an app's resource may be claimed", _on_list("tools", _uris)),
+    Rewrite(
+        "absent input schema",
+        "clients refuse a whole list for one tool without",
+        _on_list("tools", _input_schema),
+    ),
+    Rewrite(
+        "output schema of no object",
+        "a legacy client refuses a whole list for it; the era allows objects only",
+        _on_list("tools", _output_schema),
+    ),
+    Rewrite(
+        "era fields",
+        "resultType, ttlMs, cacheScope and the server's stamp belong to the modern era, each hop",
+        _on_result(_era_fields),
+    ),
+    Rewrite(
+        "error codes",
+        "the modern era has no code of its own for a missing resource; the legacy one has",
+        _codes,
+    ),
+)
+"""Beside these: `merged` (one page, in the order of names) and `greeting` (who we are)."""
