@@ -52,7 +52,7 @@ class Cuts:
                 kept = await self._cut_block(blocks, index, "content")
                 links.update({} if kept is None else {index: kept})
 
-        if self._excess > 0:
+        if self._excess > 0 and not self._failed:
             await self._bundle(blocks, links)
 
         result["content"] = list(_with_links(blocks, links, tool))
@@ -83,7 +83,8 @@ class Cuts:
 
         sizes.sort(key=lambda one: -one[0])
         for size, index in sizes[:MOST_CUT]:
-            if self._excess <= 0 or size <= self._preview + NOTE_BYTES:
+            is_worth_it = self._excess > 0 and size > self._preview + NOTE_BYTES
+            if self._failed or not is_worth_it:
                 return
 
             yield index

@@ -22,6 +22,7 @@ from bridge.downstream.sealed import LIFETIME, Question, Seals
 
 Work: TypeAlias = Callable[[Asker, ProgressSink | None], Awaitable[Result]]
 
+PARKED_NO_MORE = "no call waits for this (any more): call again from the beginning"
 MOST_PARKED: Final = 256
 """How many calls may wait for people at once."""
 
@@ -70,9 +71,7 @@ class Parking:
         """
         parked = self._parked.get(question.parked or "")
         if parked is None or parked.is_attended or not self._seals.spend(question):
-            raise rpc_error(
-                INVALID_PARAMS, "the call that asked waits no more: call again from the beginning"
-            )
+            raise rpc_error(INVALID_PARAMS, PARKED_NO_MORE)
 
         parked.take(asker, responses, on_progress)
         return await self._next(parked)

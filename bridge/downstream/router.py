@@ -19,9 +19,9 @@ from bridge.downstream.handlers import Handlers, to_call
 from bridge.downstream.jsonrpc import InvalidParams, JsonRpcError
 from bridge.downstream.listen import Listening
 from bridge.downstream.offering import Handler
-from bridge.downstream.parking import Parking
+from bridge.downstream.parking import PARKED_NO_MORE, Parking
 from bridge.downstream.progress import PacedProgress
-from bridge.downstream.sealed import is_ours
+from bridge.downstream.sealed import is_ours, is_parked
 from bridge.errors import InvalidArguments
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
@@ -135,6 +135,9 @@ class Router:
         if is_ours(state):
             request = _digest(method, params)
             question = self._handlers.confirmations.answered(asker, request, state)
+            if question is None and is_parked(state):
+                raise InvalidParams(PARKED_NO_MORE)
+
             if question is not None and question.parked is not None:
                 answers = responses if isinstance(responses, dict) else NOTHING
                 answer = await self.parking.resume(asker, question, answers, on_progress)

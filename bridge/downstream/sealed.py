@@ -21,6 +21,9 @@ REMEMBERED = 10_000
 OURS = "bridge1."
 """How every state of ours begins; one that does not is an upstream's, and none of our business."""
 
+PARKED, ASKED = f"{OURS}p.", f"{OURS}a."
+"""How the state of a call that waits begins, and that of a question about an approval."""
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -45,6 +48,16 @@ class Question:
 def is_ours(state: object) -> bool:
     """Whether a `requestState` was meant for us, whatever it is worth."""
     return isinstance(state, str) and state.startswith(OURS)
+
+
+def is_parked(state: object) -> bool:
+    """Whether a `requestState` was meant for a call that waits here, whatever it is worth."""
+    return isinstance(state, str) and state.startswith(PARKED)
+
+
+def after_kind(state: str) -> str:
+    """A state of ours from its maker's mark on."""
+    return state[len(ASKED) :]
 
 
 class Seals:
@@ -77,15 +90,17 @@ class Seals:
         """Seal a new question, good for one answer within its lifetime."""
         expires, nonce = self._clock() + LIFETIME, self.mark + os.urandom(16).hex()
         question = Question(principal, session, request, call, nonce, expires, theirs, parked)
-        return OURS + self.mark + self._codec.seal(dumps(asdict(question)))
+        kind = ASKED if parked is None else PARKED
+        return kind + self.mark + self._codec.seal(dumps(asdict(question)))
 
     def open(self, sealed: str) -> Question | None:
         """The question, if we sealed it, it is young enough and it was not answered yet."""
-        if not is_ours(sealed) or not sealed.startswith(OURS + self.mark):
+        rest = after_kind(sealed)
+        if not is_ours(sealed) or not rest.startswith(self.mark):
             return None
 
         try:
-            text = self._codec.unseal(sealed.removeprefix(OURS + self.mark))
+            text = self._codec.unseal(rest.removeprefix(self.mark))
             question = Question(**loads(text))
         except (InvalidRequestState, ValueError, TypeError):
             return None

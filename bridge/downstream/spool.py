@@ -2,7 +2,7 @@
 
 Nobody else can read them, and they are kept for a while only. A file's name is made of its
 owner's, so that another owner's file, one that is gone and one that never was are the same: not
-there. The directory may be shared by several processes that serve one address.
+there. Several processes that serve one address share the directory.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ import secrets
 import shutil
 import tempfile
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 import anyio
 from anyio import to_thread
@@ -34,7 +33,10 @@ YOUNG_SECONDS: Final = 60.0
 """How old a directory must be to count as left behind: one that is just made is not held yet."""
 
 MOST_KEPT: Final = 1000
-"""How many texts one process keeps at once."""
+"""How many texts are kept at once."""
+
+UNFINISHED: Final = "."
+"""How the name of a file begins while it is written; when it is, its time says until when."""
 
 _ID = re.compile(r"[A-Za-z0-9_-]{24}")
 _CODECS: Final = {1: "latin-1", 4: "utf-32-le"}
@@ -52,7 +54,7 @@ class Kept:
 
 
 class Spool:
-    """The texts of one process, and the way to those of its neighbours."""
+    """The texts in one directory, whoever put them there."""
 
     def __init__(
         self,
@@ -67,8 +69,6 @@ class Spool:
         self._directory = directory
         self._total = total
         self._clock = clock
-        self._files: OrderedDict[Path, tuple[int, float]] = OrderedDict()
-        self._used = 0
         self._lock = anyio.Lock()
 
     async def keep(self, owner: str, text: str, media_type: str) -> Kept | None:
@@ -98,62 +98,63 @@ class Spool:
     def _write(self, owner: str, text: str, media_type: str) -> Kept | None:
         width = 1 if _is_latin(text) else 4
         body = text.encode(_CODECS[width], "surrogatepass")
-        if len(body) > self._total:
-            log.warning("a result is larger than all that is kept of them, and goes out whole")
-            return None
-
         size = len(text.encode("utf-8", "surrogatepass"))
         kept = Kept(secrets.token_urlsafe(18), media_type, len(text), size)
-        until = self._clock() + self.seconds
-        self._make_room(len(body))
-        path = self._path(owner, kept.id)
+        head = dumps([media_type, kept.length, size, width]) + b"\n"
+        if len(head) + len(body) > self._total:
+            log.warning("a result is larger than all that may be kept, and goes out whole")
+            return None
+
+        self._make_room(len(head) + len(body))
+        unfinished = self._directory / f"{UNFINISHED}{kept.id}"
         try:
-            with open(path, "xb", opener=_private) as file:
-                file.write(dumps([media_type, kept.length, kept.size, width, until]) + b"\n")
-                file.write(body)
+            with open(unfinished, "xb", opener=_private) as file:
+                file.writelines([head, body])
+
+            until = self._clock() + self.seconds
+            os.utime(unfinished, (until, until))
+            unfinished.rename(self._path(owner, kept.id))
         except OSError:
-            path.unlink(missing_ok=True)
+            unfinished.unlink(missing_ok=True)
             raise
 
-        self._files[path] = (len(body), until)
-        self._used += len(body)
         return kept
 
     def _read(self, owner: str, name: str, offset: int, length: int) -> tuple[Kept, str] | None:
-        self._make_room(0)
         try:
             with self._path(owner, name).open("rb") as file:
-                return self._part(file, name, offset, length)
+                if os.fstat(file.fileno()).st_mtime <= self._clock():
+                    return None
+
+                media_type, characters, size, width = loads(file.readline())
+                file.seek(offset * width, os.SEEK_CUR)
+                text = file.read(length * width).decode(_CODECS[width], "surrogatepass")
         except OSError:
             return None
 
-    def _part(self, file: BinaryIO, name: str, offset: int, length: int) -> tuple[Kept, str] | None:
-        media_type, characters, size, width, until = loads(file.readline())
-        if until <= self._clock():
-            return None
-
-        file.seek(offset * width, os.SEEK_CUR)
-        text = file.read(length * width).decode(_CODECS[width], "surrogatepass")
         return Kept(name, media_type, characters, size), text
 
     def _forget(self, owner: str) -> None:
         for path in self._directory.glob(f"{_mark(owner)}-*"):
-            self._drop(path)
+            path.unlink(missing_ok=True)
 
     def _make_room(self, size: int) -> None:
         """Drop what has expired, and of the rest the oldest, until there is room."""
-        now = self._clock()
-        while self._files:
-            path, (_, until) = next(iter(self._files.items()))
-            is_full = self._used + size > self._total or len(self._files) >= MOST_KEPT
-            if until > now and not (is_full and size):
+        now, found = self._clock(), list[tuple[float, int, str]]()
+        for entry in os.scandir(self._directory):
+            with suppress(FileNotFoundError):
+                if not entry.name.startswith(UNFINISHED):
+                    about = entry.stat()
+                    found.append((about.st_mtime, about.st_size, entry.path))
+
+        found.sort()
+        used, count = sum(one[1] for one in found), len(found)
+        for until, bytes_of_it, path in found:
+            if until > now and used + size <= self._total and count < MOST_KEPT:
                 return
 
-            self._drop(path)
-
-    def _drop(self, path: Path) -> None:
-        path.unlink(missing_ok=True)
-        self._used -= self._files.pop(path, (0, 0.0))[0]
+            Path(path).unlink(missing_ok=True)
+            used, count = used - bytes_of_it, count - 1
 
     def _path(self, owner: str, name: str) -> Path:
         return self._directory / f"{_mark(owner)}-{name}"

@@ -19,7 +19,7 @@ from bridge.downstream.client import Client, Message
 from bridge.downstream.front import ROOTS_CHANGED, Front
 from bridge.downstream.guard import Refused
 from bridge.downstream.neighbours import FORWARDED, Neighbours
-from bridge.downstream.sealed import OURS, is_ours
+from bridge.downstream.sealed import after_kind, is_ours
 from bridge.downstream.sessions import SWEEP_SECONDS, Session, Sessions
 from bridge.downstream.streams import event_id
 
@@ -107,7 +107,7 @@ class Spread:
         if not isinstance(state, str) or not is_ours(state) or FORWARDED in scope:
             return False
 
-        owner = self._neighbours.owner(state.removeprefix(OURS))
+        owner = self._neighbours.owner(after_kind(state))
         return owner is not None and await self._neighbours.forward(owner, scope, receive, send)
 
     async def take(self, session: Session, message: Message) -> None:

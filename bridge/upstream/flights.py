@@ -174,6 +174,5 @@ class Call:
         if not isinstance(exc, asyncio.CancelledError):
             return False
 
-        # Who else cancelled the task in the same moment must not go unheard. A cancel scope around
-        # us is no concern: it says so again at the next wait.
-        return not others or anyio.current_effective_deadline() == -math.inf
+        # Who else cancelled the task in the same moment must not go unheard.
+        return not others

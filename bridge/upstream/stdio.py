@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 import anyio.lowlevel
 
@@ -25,7 +24,6 @@ from bridge.core.wire import dumps, loads
 from bridge.telemetry import log
 from bridge.upstream.channel import (
     NO_OPTIONS,
-    ChannelBusy,
     ChannelError,
     Limits,
     Notify,
@@ -36,21 +34,13 @@ from bridge.upstream.command import Command
 from bridge.upstream.correlator import Correlator, Message
 from bridge.upstream.desk import Desk, Negotiated
 from bridge.upstream.lines import LineSplitter, printable
+from bridge.upstream.pipe import Input, put
 
 GUARD = Path(__file__).with_name("guard.py")
 GUARDED = sys.platform == "linux"
 STDIN, STDOUT, STDERR = 0, 1, 2
 ID_OF_A_BROKEN_ANSWER = re.compile(rb'"id"\s*:\s*(\d{1,15})')
 END_NOW = b"T"
-
-
-@runtime_checkable
-class _Input(Protocol):
-    """The child's stdin. Event loops other than asyncio's own have classes of their own for it."""
-
-    def write(self, data: bytes) -> None: ...
-    def is_closing(self) -> bool: ...
-    def get_write_buffer_size(self) -> int: ...
 
 
 class StdioChannel(asyncio.SubprocessProtocol, Negotiated):
@@ -70,7 +60,7 @@ class StdioChannel(asyncio.SubprocessProtocol, Negotiated):
         self._closed = anyio.Event()
         self._exited = anyio.Event()
         self._transport: asyncio.SubprocessTransport | None = None
-        self._input: _Input | None = None
+        self._input: Input | None = None
         self._life = -1
 
     @property
@@ -153,20 +143,14 @@ class StdioChannel(asyncio.SubprocessProtocol, Negotiated):
     def _started(self, transport: asyncio.SubprocessTransport) -> None:
         """Keep what the child is spoken to through, whichever event loop made it."""
         pipe = transport.get_pipe_transport(STDIN)
-        self._transport, self._input = transport, pipe if isinstance(pipe, _Input) else None
+        self._transport, self._input = transport, pipe if isinstance(pipe, Input) else None
 
     def _send(self, message: Message) -> None:
         pipe = self._input
         if self._reason or pipe is None:
             raise ChannelError(self._reason or "the server is not running", sent=False)
 
-        if pipe.is_closing():
-            raise ChannelError("the server closed its input", sent=False)
-
-        if pipe.get_write_buffer_size() > self._limits.message_bytes:
-            raise ChannelBusy("the server does not read its input")
-
-        pipe.write(dumps(message) + b"\n")
+        put(pipe, dumps(message), self._limits.message_bytes)
 
     def _take(self, line: bytes) -> None:
         line = line.strip(b"\xef\xbb\xbf \t\r")

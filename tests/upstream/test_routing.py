@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import typing
 from typing import Any
 
 import mcp_types
@@ -12,6 +13,7 @@ from mcp.shared import inbound
 from mcp_types import version
 
 from bridge.upstream import protocol
+from bridge.upstream.capabilities import LEVELS
 from bridge.upstream.routing import NAMED_BY, header_value, mirror, mirrored, routing_headers
 
 NAMES = st.sampled_from(["a", "b", "city", "Region", "region", "x y", "", 7])
@@ -52,7 +54,12 @@ def test_names_are_those_of_the_sdk() -> None:
     assert protocol.CLIENT_INFO_KEY == mcp_types.CLIENT_INFO_META_KEY
     assert protocol.CLIENT_CAPABILITIES_KEY == mcp_types.CLIENT_CAPABILITIES_META_KEY
     assert protocol.SERVER_INFO_KEY == mcp_types.SERVER_INFO_META_KEY
+    assert protocol.LOG_LEVEL_KEY == mcp_types.LOG_LEVEL_META_KEY
+    assert typing.get_args(mcp_types.LoggingLevel) == LEVELS
     assert dict(inbound.NAME_BEARING_METHODS) == NAMED_BY
+    requests = (mcp_types.ElicitRequest, mcp_types.CreateMessageRequest, mcp_types.ListRootsRequest)
+    asked = [one.model_fields["method"].default for one in requests]
+    assert asked == [protocol.ELICIT, protocol.SAMPLE, protocol.LIST_ROOTS]
 
 
 @given(st.text(max_size=30) | st.sampled_from(["=?base64?eA==?=", " x", "x\ny", "größe"]))

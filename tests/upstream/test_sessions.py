@@ -302,5 +302,6 @@ async def test_toolset_says_who_shares_and_closes_its_clients_sessions() -> None
 
 
 def test_toolset_refuses_a_policy_that_it_does_not_know() -> None:
+    unknown: Any = "x"
     with pytest.raises(ConfigError, match="session is 'auto' or 'shared' or 'per-client', not 'x'"):
-        MCPToolset(["x"], **{"session": "x"})
+        MCPToolset(["x"], session=unknown)
