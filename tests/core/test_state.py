@@ -71,7 +71,9 @@ def test_a_missing_key_is_an_error_that_names_it_unless_there_is_a_default() -> 
 
 
 @pytest.mark.parametrize(
-    "use", [lambda s: s.get("a"), lambda s: s.set("a", 2), lambda s: s.all()], ids=str
+    "use",
+    [lambda s: s.get("a"), lambda s: s.set("a", 2), lambda s: s.all()],
+    ids=["get", "set", "all"],
 )
 def test_a_state_without_a_session_says_so(use: Callable[[State], object]) -> None:
     with pytest.raises(BridgeError, match="there is no session"):
