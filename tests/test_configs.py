@@ -101,7 +101,8 @@ async def test_the_gateway_runs_with_its_other_servers_switched_on(
         "time": {"enabled": True, "command": time_server},
         "everything": {"enabled": True, "command": everything.stdio},
     }
-    (tmp_path / "on.yaml").write_text(json.dumps({"upstreams": on}), "utf-8")
+    more = {"upstreams": on, "serve": {"startup_wait": "60s"}}  # all of them are wanted here
+    (tmp_path / "on.yaml").write_text(json.dumps(more), "utf-8")
     async with tools_of(CONFIGS / "gateway.yaml", tmp_path / "on.yaml") as tools:
         time = await call(tools, "time__get_current_time", timezone="UTC")
         echo = await call(tools, "everything__echo", message="hello")

@@ -157,6 +157,8 @@ def _model(location: Location) -> type[BaseModel]:
             return LocalToolSettings
         case ("serve",):
             return ServeSettings
+        case ("results",):
+            return ResultsSettings
         case ("agent", *inner):
             return _OF_AGENT[len(inner)]
         case _:

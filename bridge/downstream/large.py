@@ -22,6 +22,9 @@ LONGEST_PREVIEW: Final = 4096
 PREVIEWS: Final = 16
 """A preview has at most this part of the size that is allowed."""
 
+HOLDS: Final = ("text", "data", "blob")
+"""The keys under which a block has what it holds."""
+
 UI: Final = "ui://"
 
 
@@ -79,14 +82,14 @@ class LargeResults:
 
 
 def _most_bytes(block: dict[str, Any]) -> int:
-    """No fewer than the bytes of its texts, found without looking at them."""
-    return sum(
-        [
-            len(value) if value.isascii() else 4 * len(value)
-            for value in block.values()
-            if isinstance(value, str)
-        ]
-    )
+    """No fewer than the bytes of what it holds, found without looking at that."""
+    most = 0
+    for key in HOLDS:
+        value = block.get(key)
+        if isinstance(value, str):
+            most += len(value) if value.isascii() else 4 * len(value)
+
+    return most
 
 
 def _bytes(block: Any) -> int:
@@ -97,8 +100,8 @@ def _bytes(block: Any) -> int:
     return sum(
         len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
         for holder in (block, inner if isinstance(inner, dict) else {})
-        for value in holder.values()
-        if isinstance(value, str)
+        for key in HOLDS
+        if isinstance(value := holder.get(key), str)
     )
 
 

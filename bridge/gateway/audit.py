@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import stat
@@ -10,7 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from bridge.calls.observing import CallRecord
-from bridge.core.confirmation import json_hash
+from bridge.core.confirmation import LARGEST_EXACT_INTEGER, json_hash
+from bridge.core.content import Args
 from bridge.core.wire import dumps
 from bridge.errors import ConfigError
 from bridge.telemetry import log
@@ -43,6 +45,7 @@ class AuditLog:
         self._missing = 0
         self._is_cut = False
         self._looked_at = 0.0
+        self._second = (-1, "")
         try:
             self._file, self._identity = _opened(path)
         except OSError as exc:
@@ -53,7 +56,7 @@ class AuditLog:
 
     def called(self, record: CallRecord) -> None:
         """Append the line of one call."""
-        line = _written(record, self._arguments)
+        line = _written(record, self._time(record.when), self._arguments)
         try:
             if not 0 <= record.when - self._looked_at < LOOK_SECONDS:
                 self._looked_at = record.when
@@ -74,6 +77,15 @@ class AuditLog:
     def close(self) -> None:
         """Close the file; nothing may be appended any more."""
         os.close(self._file)
+
+    def _time(self, when: float) -> str:
+        """A moment in UTC (RFC 3339), to the millisecond; a second is written out only once."""
+        milliseconds = int(when * 1000)
+        second = milliseconds // 1000
+        if self._second[0] != second:
+            self._second = second, datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+        return f"{self._second[1]}.{milliseconds % 1000:03d}Z"
 
     def _state(self) -> tuple[Path, int]:
         return self._path, self._missing
@@ -117,9 +129,9 @@ def _opened(path: Path) -> tuple[int, tuple[int, int]]:
     return file, (found.st_dev, found.st_ino)
 
 
-def _written(record: CallRecord, arguments: bool) -> bytes:
+def _written(record: CallRecord, when: str, arguments: bool) -> bytes:
     line = {
-        "time": datetime.fromtimestamp(record.when, UTC).isoformat(timespec="milliseconds"),
+        "time": when,
         "principal": record.principal,
         "session": record.session,
         "tool": record.tool,
@@ -127,7 +139,7 @@ def _written(record: CallRecord, arguments: bool) -> bytes:
         "own_name": record.own_name,
         "outcome": record.kind,
         "seconds": round(record.seconds, 6),
-        "arguments_sha256": _digest(record.arguments),
+        "arguments_sha256": arguments_hash(record.arguments),
     }
     if record.code is not None:
         line["code"] = record.code
@@ -144,12 +156,43 @@ def _written(record: CallRecord, arguments: bool) -> bytes:
     return _json(line) + b"\n"
 
 
-def _digest(arguments: Any) -> str | None:
-    """The SHA-256 of the arguments; None where they have no canonical form (RFC 8785)."""
+def arguments_hash(arguments: Args) -> str | None:
+    """The SHA-256 of the arguments, as `json_hash` has it; None if they have no canonical form.
+
+    Most arguments are texts, flags and whole numbers under plain keys, whose canonical form is
+    what any serialiser writes, once the keys are in order: that takes a third of the time.
+    """
+    try:
+        return hashlib.sha256(dumps(_in_order(arguments))).hexdigest()
+    except (ValueError, RecursionError):
+        pass
+
     try:
         return json_hash(arguments)
     except (ValueError, RecursionError):
         return None
+
+
+def _in_order(value: Any) -> Any:
+    """The value with the keys of its objects in order.
+
+    Raises:
+        ValueError: Its canonical form takes more than that.
+    """
+    kind = type(value)
+    if kind is str or kind is bool or value is None:
+        return value
+
+    if kind is int and -LARGEST_EXACT_INTEGER <= value <= LARGEST_EXACT_INTEGER:
+        return value
+
+    if kind is list:
+        return [_in_order(item) for item in value]
+
+    if kind is dict and all(key.isascii() and key[:1] != "\0" for key in value):
+        return {key: _in_order(value[key]) for key in sorted(value)}
+
+    raise ValueError
 
 
 def _json(line: dict[str, Any]) -> bytes:

@@ -12,11 +12,11 @@ from bridge.downstream.spool import open_spool
 
 @asynccontextmanager
 async def keeping(
-    settings: ResultsSettings, group: str | None = None, *, processes: int = 1
+    settings: ResultsSettings, group: str | None = None
 ) -> AsyncIterator[LargeResults | None]:
     """Somewhere to keep large results, until the end; None where they are not to be cut.
 
-    Several processes that serve together are one `group`, and each keeps its part of the total.
+    Several processes that serve together are one `group`, and read what any of them has kept.
 
     Raises:
         ConfigError: Nothing can be kept where the settings say.
@@ -25,6 +25,6 @@ async def keeping(
         yield None
         return
 
-    total = settings.total // processes
-    with open_spool(settings.directory, group, seconds=settings.keep, total=total) as spool:
+    where, seconds, total = settings.directory, settings.keep, settings.total
+    with open_spool(where, group, seconds=seconds, total=total) as spool:
         yield LargeResults(spool, settings.max_size)

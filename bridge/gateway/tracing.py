@@ -7,27 +7,34 @@ variables (`OTEL_…`) say where spans go and how many are taken.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from opentelemetry import trace
 from opentelemetry.context import Context, attach, detach
 from opentelemetry.sdk.resources import SERVICE_NAME, Resource
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
-from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
 from bridge.calls.observing import CallRecord
 from bridge.errors import ConfigError
+from bridge.gateway.spans import Attributes, LeanTracer
 from bridge.version import VERSION
 
+DISABLED: Final = "OTEL_SDK_DISABLED"
 EXPORTER: Final = "OTEL_TRACES_EXPORTER"
 EXPORTERS: Final = "opentelemetry_traces_exporter"
 OTLP: Final = ("otlp_proto_http", "otlp_proto_grpc")
 """The entry points among which "otlp", the default, is the first that is installed."""
 
 PARENT, STATE = "traceparent", "tracestate"
+TRACEPARENT: Final = re.compile(
+    "(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.{0,512})?"
+)
+NOWHERE: Final = Context()
 LONGEST_STATE: Final = 512  # W3C Trace Context, section 3.3.1.5
 METHOD: Final = "tools/call"
 SERVER = trace.SpanKind.SERVER
@@ -43,18 +50,29 @@ def open_tracing(name: str, transport: str) -> Tracing:
     """
     present = trace.get_tracer_provider()
     if isinstance(present, TracerProvider):
-        return Tracing(present, transport)
+        return Tracing(present.get_tracer("bridge", VERSION), transport)
 
-    found = _exporter(os.environ.get(EXPORTER, "") or "otlp")
-    resource = Resource.create()
-    if str(resource.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
-        resource = resource.merge(Resource({SERVICE_NAME: name}))
+    if os.environ.get(DISABLED, "").strip().lower() == "true":
+        return Tracing(trace.NoOpTracerProvider().get_tracer("bridge"), transport)
 
-    provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-    if found is not None:
-        provider.add_span_processor(BatchSpanProcessor(found))
+    exporter = _exporter(os.environ.get(EXPORTER, "") or "otlp")
+    provider = TracerProvider(resource=_resource(name), shutdown_on_exit=False)
+    processor: SpanProcessor = SpanProcessor()
+    if exporter is not None:
+        processor = BatchSpanProcessor(exporter)
 
-    return Tracing(provider, transport, provider.shutdown)
+    scope = InstrumentationScope("bridge", VERSION)
+    tracer = LeanTracer(provider.resource, provider.sampler, processor, scope)
+    return Tracing(tracer, transport, processor.shutdown)
+
+
+def _resource(name: str) -> Resource:
+    """What the spans are of: what the environment says, and else a service of this name."""
+    found = Resource.create()
+    if str(found.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
+        return found.merge(Resource({SERVICE_NAME: name}))
+
+    return found
 
 
 def _exporter(name: str) -> SpanExporter | None:
@@ -76,6 +94,16 @@ def _exporter(name: str) -> SpanExporter | None:
     )
 
 
+class Tracer(Protocol):
+    """What begins spans: OpenTelemetry's, or a `LeanTracer`."""
+
+    def start_span(
+        self, name: str, context: Context, kind: trace.SpanKind, attributes: Attributes
+    ) -> trace.Span:
+        """Begin a span below the one in `context`, if there is one."""
+        ...
+
+
 class Tracing:
     """Spans of calls, a `calls.observing.Tracer`; `transport` is "pipe" over stdio, else "tcp".
 
@@ -85,23 +113,22 @@ class Tracing:
 
     def __init__(
         self,
-        provider: trace.TracerProvider,
+        tracer: Tracer,
         transport: str,
         close: Callable[[], None] = lambda: None,
     ) -> None:
         self.close = close
-        self._tracer = provider.get_tracer("bridge", VERSION)
-        self._propagator = TraceContextTextMapPropagator()
+        self._tracer = tracer
         self._fixed = {"mcp.method.name": METHOD, "gen_ai.operation.name": "execute_tool"}
         self._fixed["network.transport"] = transport
 
     def begin(self, tool: str, meta: Mapping[str, Any]) -> CallSpan:
         """Begin a span, the client's being its parent if the client named one (SEP-414)."""
-        parent = self._propagator.extract(_carrier(meta), Context()) if PARENT in meta else None
+        context = _context(meta[PARENT], meta.get(STATE)) if PARENT in meta else NOWHERE
         attributes = {**self._fixed, "gen_ai.tool.name": tool} if tool else self._fixed
         span = self._tracer.start_span(
             f"{METHOD} {tool}" if tool else METHOD,
-            Context() if parent is None else parent,
+            context,
             SERVER,
             attributes,
         )
@@ -146,14 +173,19 @@ class CallSpan:
         span.end()
 
 
-def _carrier(meta: Mapping[str, Any]) -> dict[str, str]:
-    """What of a client's `_meta` names its span, as far as it is text."""
-    parent, state = meta.get(PARENT), meta.get(STATE)
-    carrier = {PARENT: parent} if isinstance(parent, str) else {}
-    if isinstance(state, str) and len(state) <= LONGEST_STATE:
-        carrier[STATE] = state
+def _context(parent: object, state: object) -> Context:
+    """What a client's `_meta` names as the parent; nowhere, if that is no span (W3C, 3.2)."""
+    found = TRACEPARENT.fullmatch(parent) if isinstance(parent, str) else None
+    if found is None or (found[1] == "00" and found[5]):
+        return NOWHERE
 
-    return carrier
+    entries = None
+    if isinstance(state, str) and len(state) <= LONGEST_STATE:
+        entries = trace.TraceState.from_header([state])
+
+    flags = trace.TraceFlags(int(found[4], 16))
+    span = trace.SpanContext(int(found[2], 16), int(found[3], 16), True, flags, entries)
+    return trace.set_span_in_context(trace.NonRecordingSpan(span), NOWHERE)
 
 
 def _traceparent(own: trace.SpanContext) -> str:

@@ -75,7 +75,7 @@ async def serve_task(task: Task, on_ready: Callable[[str], None]) -> None:
     group = os.path.basename(task.directory)
     async with (
         open_peers(Path(task.directory), task.mark) as peers,
-        keeping(task.settings.results, group, processes=http.workers) as large,
+        keeping(task.settings.results, group) as large,
         running(assembly) as gateway,
     ):
         settle = partial(gateway.gathered, task.settings.serve.startup_wait)

@@ -9,6 +9,7 @@ from typing import Protocol
 import httpx2
 
 from bridge.upstream.channel import ChannelError
+from bridge.upstream.clock import Timed
 from bridge.upstream.wording import excerpt
 
 KEEPALIVE_SECONDS = 4.0  # common servers drop an idle connection after 5: let go before they do
@@ -18,11 +19,15 @@ HEADER_VALUE = re.compile(r"(?:[!-~](?:[\t -~]*[!-~])?)?")
 
 
 class Sending:
-    """Whether a request has begun to leave: until then the server provably saw nothing of it."""
+    """Whether a request has begun to leave: until then the server provably saw nothing of it.
 
-    __slots__ = ("sent",)
+    `blocks` are those whose time stands still while a person is waited for on the way.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("blocks", "sent")
+
+    def __init__(self, *blocks: Timed) -> None:
+        self.blocks = blocks
         self.sent = False
 
 

@@ -134,7 +134,14 @@ async def _dial_endpoint(
 ) -> AsyncIterator[Link]:
     refused: HttpStatusError | None = None
     if endpoint.transport != "sse":
-        opened = open_http(endpoint.url, endpoint.headers, on_notification, limits, default=client)
+        opened = open_http(
+            endpoint.url,
+            endpoint.headers,
+            on_notification,
+            limits,
+            default=client,
+            credentials=endpoint.credentials,
+        )
         async with opened as channel:
             try:
                 link = await negotiate(channel, "http", remembered, probe_seconds, client)
@@ -148,7 +155,14 @@ async def _dial_endpoint(
                 return
 
     async with AsyncExitStack() as stack:
-        stream = open_sse(endpoint.url, endpoint.headers, on_notification, limits, default=client)
+        stream = open_sse(
+            endpoint.url,
+            endpoint.headers,
+            on_notification,
+            limits,
+            default=client,
+            credentials=endpoint.credentials,
+        )
         try:
             old = await stack.enter_async_context(stream)
             link = await negotiate(old, "sse", remembered, probe_seconds, client)

@@ -30,6 +30,7 @@ from bridge.upstream.channel import (
 from bridge.upstream.client import Client
 from bridge.upstream.clock import Clock
 from bridge.upstream.correlator import Message, result_of
+from bridge.upstream.credentials import Credentials
 from bridge.upstream.desk import Desk
 from bridge.upstream.flights import Flights
 from bridge.upstream.http_wire import TELL_SECONDS, HttpWire
@@ -117,6 +118,7 @@ class HttpChannel:
         self._asking += 1
         try:
             with self._flights.call(options.timeout) as flight:
+                sending.blocks = (flight,)
                 if options.caller is not None:
                     self._desk.callers[number] = options.caller
                     self._clock.scopes[number] = flight
@@ -149,6 +151,7 @@ class HttpChannel:
         self._admit()
         sending = Sending()
         with self._flights.flight(NOTIFY_SECONDS) as flight:
+            sending.blocks = (flight,)
             try:
                 await self._wire.tell(
                     {"jsonrpc": "2.0", "method": method, "params": params}, sending
@@ -263,16 +266,17 @@ async def open_http(
     *,
     connect_timeout: float = 10.0,
     default: Caller | None = None,
+    credentials: Credentials | None = None,
 ) -> AsyncIterator[HttpChannel]:
     """A channel to `url`; nothing is sent before its first request.
 
-    `default` is whose all is that the server says outside requests.
+    `credentials` are presented with every request, where there are some. `default` is whose all is that the server says outside requests.
 
     Raises:
         ChannelError: The URL or one of the headers cannot be used.
     """
     failure: Exception | None = None
-    async with open_client(url, headers, limits, connect_timeout) as client:
+    async with open_client(url, headers, limits, connect_timeout, credentials) as client:
         desk, clock = Desk(on_notification, default), Clock()
         channel = HttpChannel(url, client, limits, desk, clock)
         async with anyio.create_task_group() as beside:

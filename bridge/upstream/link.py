@@ -159,10 +159,8 @@ async def _discover(channel: Channel, transport: Transport, seconds: float) -> L
     channel.protocol_version = MODERN_VERSION
     params, options = modern_request(transport, "server/discover", {}, Options(timeout=seconds))
     try:
-        result = await channel.request("server/discover", params, options)
-    except RpcError:
-        return None
-    except RequestTimeout:
+        result = await _asked(channel, params, options)
+    except (RpcError, RequestTimeout):
         return None
     except HttpStatusError as exc:
         if exc.status in {401, 403} or exc.status >= 500:
@@ -184,6 +182,22 @@ async def _discover(channel: Channel, transport: Transport, seconds: float) -> L
         _mapping(result.get("capabilities")),
         _mapping(server),
     )
+
+
+async def _asked(channel: Channel, params: Params, options: Options) -> Result:
+    """The answer to `server/discover`; a server that refuses the revision, and says in the same
+    breath that it has it, is asked once more (MCP 2026-07-28, versioning).
+    """
+    try:
+        return await channel.request("server/discover", params, options)
+    except RpcError as exc:
+        data = exc.error.get("data")
+        supported = data.get("supported") if isinstance(data, dict) else None
+        has_it = isinstance(supported, list) and MODERN_VERSION in supported
+        if exc.code != UNSUPPORTED_VERSION or not has_it:
+            raise
+
+    return await channel.request("server/discover", params, options)
 
 
 async def _initialize(channel: Channel, transport: Transport, client: Caller | None) -> Link:

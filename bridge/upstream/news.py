@@ -95,9 +95,6 @@ class News:
             return
 
         followed.count -= 1
-        if followed.count:
-            return
-
         async with followed.lock:
             if not followed.count and followed.is_on:
                 followed.is_on = False

@@ -21,6 +21,7 @@ import anyio
 
 from bridge.telemetry import log
 from bridge.upstream.channel import ChannelError
+from bridge.upstream.clock import CONNECTING
 from bridge.upstream.link import Link
 
 CLOSE_SECONDS = 20.0
@@ -159,6 +160,7 @@ class Owner:
         try:
             with self._scope:
                 self._scope.deadline = anyio.current_time() + self._connect_seconds
+                CONNECTING.set(self._scope)
                 await self._live()
 
             if self._scope.cancelled_caught and self.failure is None and not self._stop.is_set():

@@ -28,7 +28,9 @@ from bridge.upstream.channel import (
     RpcError,
 )
 from bridge.upstream.client import Client
+from bridge.upstream.clock import Counted, Timed
 from bridge.upstream.correlator import Correlator, Message
+from bridge.upstream.credentials import Credentials
 from bridge.upstream.desk import Desk, Negotiated
 from bridge.upstream.flights import Flights
 from bridge.upstream.refusal import refusal
@@ -89,6 +91,7 @@ class SseChannel(Negotiated):
         message = {"jsonrpc": "2.0", "method": method, "params": params}
         sending = Sending()
         with self._flights.flight(POST_SECONDS) as flight:
+            sending.blocks = (flight,)
             try:
                 await self._post(message, {}, sending)
             except RpcError as exc:
@@ -180,7 +183,8 @@ class SseChannel(Negotiated):
         with self._flights.flight(options.timeout) as flight:
             self._posts[message["id"]] = flight
             try:
-                await self._post(message, options.headers, Sending())
+                sending = Sending(flight, Counted(self._correlator, message["id"]))
+                await self._post(message, options.headers, sending)
             finally:
                 del self._posts[message["id"]]
 
@@ -208,20 +212,21 @@ async def open_sse(
     *,
     connect_timeout: float = 10.0,
     default: Caller | None = None,
+    credentials: Credentials | None = None,
 ) -> AsyncIterator[SseChannel]:
     """A channel to the server whose event stream is at `url`; it ends with the block.
 
-    `default` is whose all is that the server says outside requests.
+    `credentials` are presented with every request, where there are some. `default` is whose all is that the server says outside requests.
 
     Raises:
         ChannelError: There is no such stream, or it names no endpoint to send to.
     """
     failure: Exception | None = None
     async with AsyncExitStack() as stack:
-        opened = open_client(url, headers, limits, connect_timeout)
+        opened = open_client(url, headers, limits, connect_timeout, credentials)
         client = await stack.enter_async_context(opened)
         with anyio.move_on_after(connect_timeout) as opening:
-            events = await stack.enter_async_context(_events(client, url, limits))
+            events = await stack.enter_async_context(_events(client, url, limits, opening))
             endpoint = await _endpoint(events, httpx2.URL(url))
 
         if opening.cancelled_caught:
@@ -249,10 +254,11 @@ async def open_sse(
 
 @asynccontextmanager
 async def _events(
-    client: Client, url: str, limits: Limits
+    client: Client, url: str, limits: Limits, opening: Timed
 ) -> AsyncIterator[AsyncGenerator[ServerSentEvent]]:
     headers = {"Accept": EVENT_STREAM, "Cache-Control": "no-store"}
-    async with exchange(client, "GET", httpx2.URL(url), headers, sending=Sending()) as response:
+    sending = Sending(opening)
+    async with exchange(client, "GET", httpx2.URL(url), headers, sending=sending) as response:
         if not response.is_success or media_type(response) != EVENT_STREAM:
             raise await refusal(response, in_session=False)
 

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from bridge.errors import ConfigError
 from bridge.upstream.command import Command
+from bridge.upstream.credentials import Credentials
 from bridge.upstream.secrets import masked, secrets_in_arguments, secrets_in_header, secrets_in_url
 
 HttpTransport: TypeAlias = Literal["auto", "http", "sse"]
@@ -19,18 +20,23 @@ class Endpoint:
     """An MCP server's URL, and what we present to it; it shows neither secrets nor headers.
 
     `transport` is "http" (Streamable HTTP), "sse" (HTTP+SSE) or "auto": the first, or the
-    second if the server is that old.
+    second if the server is that old. `credentials`, where a header that stays the same will not
+    do, authorize each request.
     """
 
     url: str
     transport: HttpTransport = "auto"
     headers: Mapping[str, str] = field(default_factory=dict)
+    credentials: Credentials | None = None
 
     def without_secrets(self, text: str) -> str:
         """`text` without the values of headers, and without the URL's user, password and query."""
         secrets = list(secrets_in_url(self.url))
         for value in self.headers.values():
             secrets += secrets_in_header(value)
+
+        if self.credentials is not None:
+            secrets += self.credentials.secrets()
 
         return masked(text, secrets)
 

@@ -22,6 +22,7 @@ from bridge.upstream.client import (
     check_headers,
 )
 from bridge.upstream.client import Sending as Sending
+from bridge.upstream.credentials import AuthorizedClient, Credentials
 from bridge.upstream.direct import DirectClient
 from bridge.upstream.pool import Origin, Pool
 from bridge.upstream.proxied import ProxiedClient
@@ -47,15 +48,28 @@ PORTS = {"http": 80, "https": 443}
 
 @asynccontextmanager
 async def open_client(
-    url: str, headers: Mapping[str, str], limits: Limits, connect_timeout: float
+    url: str,
+    headers: Mapping[str, str],
+    limits: Limits,
+    connect_timeout: float,
+    credentials: Credentials | None = None,
 ) -> AsyncIterator[Client]:
     """A client for `url` that keeps no cookies, follows no redirects, asks for no compression.
 
     TLS and proxies are as the environment says (SSL_CERT_FILE, HTTPS_PROXY, NO_PROXY …).
+    `credentials` are presented with each request, where there are some.
 
     Raises:
         ChannelError: `url` is no HTTP URL, or one of `headers` is not for the user to set.
     """
+    async with _opened(url, headers, limits, connect_timeout) as client:
+        yield client if credentials is None else AuthorizedClient(client, credentials)
+
+
+@asynccontextmanager
+async def _opened(
+    url: str, headers: Mapping[str, str], limits: Limits, connect_timeout: float
+) -> AsyncIterator[Client]:
     parsed = _check(url, headers)
     standing = _standing(headers)
     try:

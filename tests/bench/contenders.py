@@ -23,7 +23,12 @@ BOTH_ERAS = (FLOOR, OURS, "fastmcp")
 """Who speaks the modern era as well; the others' calls are legacy ones."""
 
 TOKEN = "bench-token-of-no-value"
-EXTRAS: Mapping[str, dict[str, Any]] = {"token": {"serve": {"http": {"token": TOKEN}}}}
+EXTRAS: Mapping[str, dict[str, Any]] = {
+    "token": {"serve": {"http": {"token": TOKEN}}},
+    "metrics": {"serve": {"metrics": True}},
+    "audit": {"serve": {"audit": "audit.jsonl"}},
+    "tracing": {"serve": {"tracing": True}},
+}
 """What a user may switch on, as settings, whose cost is told apart from the rest."""
 
 
@@ -45,7 +50,7 @@ def contenders(options: Options, upstream: Sequence[str] | str) -> dict[str, lis
     target = [upstream] if isinstance(upstream, str) else list(upstream)
     found = {FLOOR: [sys.executable, "-m", "tests.bench.floor", "{port}", *target]}
     settings = {"url": upstream} if isinstance(upstream, str) else {"command": target}
-    found[OURS] = bridge(options, {"echo": settings})
+    found[OURS] = bridge(options, {"echo": settings}, extra=EXTRAS["metrics"])
     found |= _fastmcp(options.peers, target)
     if not isinstance(upstream, str):
         found |= _mcp_proxy(options.peers, target) | _node(options.peers, target)

@@ -14,23 +14,28 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 
 import anyio
 
 from tests.differential.compare import Pair
 from tests.differential.plan import TRANSPORTS, alone, together
-from tests.differential.servers import servers
+from tests.differential.rig import explored
+from tests.differential.servers import KINDS, servers
+from tests.differential.talk import ERAS
 from tests.servers.install import Unavailable
 
+SEVERAL = ("together", "generated")
 MOST_LINES = 8  # of differences of one pair
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Compare what the arguments ask for, and say what was found."""
     parser = argparse.ArgumentParser(prog="python -m tests.differential")
-    parser.add_argument("--server", nargs="+")
+    parser.add_argument("--server", nargs="+", choices=(*KINDS, *SEVERAL), default=[])
     parser.add_argument("--transport", nargs="+", choices=TRANSPORTS, default=list(TRANSPORTS))
+    parser.add_argument("--examples", type=int, default=200, help="of each generated kind")
     args = parser.parse_args(argv)
     try:
         return anyio.run(_run, args)
@@ -54,14 +59,23 @@ async def _run(args: argparse.Namespace) -> int:
 
 
 async def _pairs(args: argparse.Namespace, place: Path) -> AsyncIterator[Pair]:
-    found = [one for one in servers() if not args.server or one.name in args.server]
-    for one in found:
-        for pair in await alone(one, args.transport, place):
+    wanted = args.server or [*KINDS, *SEVERAL]
+    for name in wanted:
+        for one in KINDS[name]() if name in KINDS else ():
+            for pair in await alone(one, args.transport, place):
+                yield pair
+
+    if "together" in wanted:
+        for pair in await together(servers(), args.transport, place):
             yield pair
 
-    if not args.server:
-        for pair in await together(found, args.transport, place):
-            yield pair
+    if "generated" in wanted:
+        for transport in args.transport:
+            for era in ERAS:
+                here = place / f"generated-{transport}-{era}"
+                explore = partial(explored, here, transport, era, args.examples)
+                for pair in await anyio.to_thread.run_sync(explore):
+                    yield pair
 
 
 def shown(pair: Pair) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.differential.compare import Pair, compared, direct
+import anyio
+
+from tests.differential.compare import Pair, Told, compared, direct
 from tests.differential.rewrites import Member
 from tests.differential.servers import Server
 from tests.differential.wire import Transport
@@ -15,14 +17,7 @@ TRANSPORTS: tuple[Transport, ...] = ("stdio", "http", "sse")
 
 async def alone(server: Server, transports: Sequence[Transport], place: Path) -> list[Pair]:
     """One server behind bridge, without a prefix, over each transport."""
-    member = Member(server.name, "")
-    here = place / _label(server)
-    told = {member: await direct(server, here / "direct")}
-    pairs: list[Pair] = []
-    for transport in transports:
-        pairs += await compared({member: server}, told, here / transport, transport)
-
-    return pairs
+    return await _compared({Member(server.name, ""): server}, transports, place / server.label)
 
 
 async def together(
@@ -30,21 +25,25 @@ async def together(
 ) -> list[Pair]:
     """All servers that speak over their standard streams behind one bridge, prefixed."""
     members = {
-        Member(_label(one), f"{_label(one)}__"): one for one in servers if one.transport == "stdio"
+        Member(one.label, f"{one.label}__"): one for one in servers if one.transport == "stdio"
     }
-    here = place / "together"
-    told = {
-        member: await direct(server, here / "direct" / member.name)
-        for member, server in members.items()
-    }
+    return await _compared(members, transports, place / "together")
+
+
+async def _compared(
+    members: dict[Member, Server], transports: Sequence[Transport], place: Path
+) -> list[Pair]:
+    told: dict[Member, Sequence[Told]] = {}
+
+    async def ask(member: Member) -> None:
+        told[member] = await direct(members[member], place / "direct" / member.name)
+
+    async with anyio.create_task_group() as group:
+        for member in members:
+            group.start_soon(ask, member)
+
     pairs: list[Pair] = []
     for transport in transports:
-        pairs += await compared(members, told, here / transport, transport)
+        pairs += await compared(members, told, place / transport, transport)
 
     return pairs
-
-
-def _label(server: Server) -> str:
-    return "-".join(
-        [server.name, server.era, *([] if server.transport == "stdio" else [server.transport])]
-    )

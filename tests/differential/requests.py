@@ -13,11 +13,11 @@ PLACE = "{place}"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request. `is_ours` says that bridge answers it itself, and why."""
+    """One request. `ours` says why bridge itself answers it, and with which error codes."""
 
     method: str
     params: Mapping[str, Any] = field(default_factory=dict)
-    is_ours: str = ""
+    ours: tuple[str, Sequence[int]] | None = None
 
     @property
     def what(self) -> str:
@@ -82,13 +82,14 @@ def complete(kind: str, about: str, argument: str, value: str, /, **before: str)
 
 UNKNOWN = "only what bridge offers can be asked for, so nobody else hears of it"
 NO_CALL = "these params are no call, whoever the server is"
+NO_METHOD = "the protocol has no such method, or no server here has what it is about"
 REFUSED: Sequence[Request] = (
-    Request("tools/call", {"name": "no-such-tool", "arguments": {}}, UNKNOWN),
-    Request("prompts/get", {"name": "no-such-prompt"}, UNKNOWN),
-    Request("tools/call", {"name": "no-such-tool", "arguments": "none"}, NO_CALL),
-    Request("tools/call", {"arguments": {}}, NO_CALL),
-    Request("resources/read", {}, NO_CALL),
-    Request("no/such/method", {}, "a method that the protocol does not have"),
+    Request("tools/call", {"name": "no-such-tool", "arguments": {}}, (UNKNOWN, [-32602])),
+    Request("prompts/get", {"name": "no-such-prompt"}, (UNKNOWN, [-32602, -32601])),
+    Request("tools/call", {"name": "no-such-tool", "arguments": "none"}, (NO_CALL, [-32602])),
+    Request("tools/call", {"arguments": {}}, (NO_CALL, [-32602])),
+    Request("resources/read", {}, (NO_CALL, [-32602])),
+    Request("no/such/method", {}, (NO_METHOD, [-32601])),
 )
 """What every server is asked, too, and bridge refuses in its own words."""
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+from bridge.downstream.kept import TEMPLATE
 from bridge.tools.names import offered_name
 from bridge.version import VERSION
 from tests.differential.requests import Request
@@ -20,7 +21,10 @@ from tests.differential.wire import Message
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 TASKS = "io.modelcontextprotocol/tasks"
 STAMP = {"name": "bridge", "version": VERSION}
-MISSING, URL_NEEDED, INVALID_PARAMS = -32002, -32042, -32602
+MISSING, URL_NEEDED, INVALID_PARAMS, METHOD_NOT_FOUND = -32002, -32042, -32602, -32601
+OWN = "(bridge's own)"
+"""Stands in an expected error for what bridge words by itself."""
+
 NEVER_CACHED = {"ttlMs": 0, "cacheScope": "private"}
 
 
@@ -34,14 +38,16 @@ class Member:
 
 @dataclass(slots=True)
 class Addressing:
-    """Whose each URI is: `claimed` and `templates` are listed by more than one upstream.
+    """Whose each URI is: `claimed` and `twins` (templates) are listed by more than one upstream.
 
-    Of a URI that nobody lists it is remembered who sent it first.
+    `listed` and `templates` are all of them. Of a URI that nobody lists it is remembered who sent
+    it first.
     """
 
     claimed: frozenset[str] = frozenset()
-    templates: frozenset[str] = frozenset()
+    twins: frozenset[str] = frozenset()
     listed: frozenset[str] = frozenset()
+    templates: frozenset[str] = frozenset()
     is_alone: bool = True
     first: dict[str, str] = field(default_factory=dict)
 
@@ -50,7 +56,7 @@ class Addressing:
         if self.is_alone:
             return uri
 
-        if uri in self.claimed or any(_makes(one, uri) for one in self.templates):
+        if uri in self.claimed or any(_makes(one, uri) for one in self.twins):
             return labelled(member, uri)
 
         if uri in self.listed or self.first.setdefault(uri, member.name) == member.name:
@@ -58,18 +64,24 @@ class Addressing:
 
         return labelled(member, uri)
 
+    def is_anybodys(self, uri: str) -> bool:
+        """Whether no upstream says that the URI is its own, so that every one has to be asked."""
+        is_made = any(_makes(one, uri) for one in self.templates)
+        return not (self.is_alone or uri in self.listed or is_made)
+
     def template(self, member: Member, text: str) -> str:
         """How clients read this member's URI template."""
-        return labelled(member, text) if text in self.templates else text
+        return labelled(member, text) if text in self.twins else text
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A member as a client of this era sees it."""
+    """A member as a client of this era sees it; `uri` is what the client asked for, if any."""
 
     member: Member
     era: Era
     addressing: Addressing
+    uri: str = ""
 
     def asked(self, request: Request) -> Mapping[str, Any]:
         """The params of a request in the words of bridge's clients."""
@@ -106,9 +118,17 @@ class Rewrite:
 
 def expected(view: View, request: Request, reply: Message) -> Message:
     """What a client of bridge must be answered, given how the server answers."""
-    if request.is_ours:
-        return {"error": "bridge's own"}
+    if request.ours is not None:
+        return {"error": {"code": list(request.ours[1]), "message": OWN}}
 
+    uri = request.params.get("uri", "")
+    if request.method == "resources/read" and view.addressing.is_anybodys(uri):
+        # What one server says of it would not be true of all that were asked.
+        code = INVALID_PARAMS if view.era == "modern" else MISSING
+        data = {"uri": view.asked(request)["uri"]}
+        return {"error": {"code": [code], "message": OWN, "data": data}}
+
+    view = replace(view, uri=str(view.asked(request).get("uri", "")))
     for rewrite in REWRITES:
         reply = rewrite.change(view, request.method, reply)
 
@@ -123,11 +143,16 @@ def merged(views: Sequence[View], method: str, replies: Sequence[Message]) -> Me
         if "result" in reply:
             found += expected(view, Request(method), reply)["result"][key]
 
-    if all("error" in reply for reply in replies):
-        return {"error": "bridge's own"}
+    if key == "resourceTemplates":
+        found.append(TEMPLATE)
+
+    # Of resources bridge has its own: what is too large for an answer is kept for its client.
+    if all("error" in reply for reply in replies) and "resource" not in key:
+        return {"error": {"code": [METHOD_NOT_FOUND], "message": OWN}}
 
     identity = {"resources": "uri", "resourceTemplates": "uriTemplate"}.get(key, "name")
-    body: dict[str, Any] = {key: sorted(found, key=lambda one: one[identity])}
+    found.sort(key=lambda one: (one is TEMPLATE, str(one[identity])))
+    body: dict[str, Any] = {key: found}
     if views[0].era == "modern":
         body |= {**NEVER_CACHED, "resultType": "complete", "_meta": {SERVER_INFO: STAMP}}
 
@@ -141,6 +166,7 @@ def greeting(era: Era, greetings: Sequence[Message]) -> Message:
     if any("prompts" in one for one in declared):
         shared["prompts"] = {"listChanged": True}
 
+    shared["resources"] = {}  # large results are read as such
     if resources := [one["resources"] for one in declared if "resources" in one]:
         follows = any(one.get("subscribe") for one in resources)
         shared["resources"] = {"listChanged": True, **({"subscribe": True} if follows else {})}
@@ -266,18 +292,25 @@ def _era_fields(view: View, method: str, result: Message) -> Message:
     }
 
 
-def _codes(view: View, method: str, reply: Message) -> Message:
+def _missing(view: View, method: str, reply: Message) -> Message:
     error = reply.get("error")
-    if not isinstance(error, dict):
+    if not isinstance(error, dict) or method != "resources/read":
         return reply
 
-    code, data = error.get("code"), error.get("data")
-    if view.era == "modern" and code in (MISSING, URL_NEEDED):
-        return {"error": {**error, "code": INVALID_PARAMS}}
+    data = error.get("data", {})
+    says_uri = isinstance(data, dict) and "uri" in data
+    if error.get("code") != MISSING and not (error.get("code") == INVALID_PARAMS and says_uri):
+        return reply
 
-    is_missing = method == "resources/read" and code == INVALID_PARAMS
-    if view.era == "legacy" and is_missing and isinstance(data, dict) and "uri" in data:
-        return {"error": {**error, "code": MISSING}}
+    more = {"data": {"uri": view.uri, **data}} if isinstance(data, dict) else {}
+    return {"error": {**error, **more, "code": MISSING}}
+
+
+def _codes(view: View, method: str, reply: Message) -> Message:
+    error = reply.get("error")
+    if isinstance(error, dict) and error.get("code") in (MISSING, URL_NEEDED):
+        code = INVALID_PARAMS if view.era == "modern" else error["code"]
+        return {"error": {**error, "code": code}}
 
     return reply
 
@@ -306,7 +339,7 @@ REWRITES: Sequence[Rewrite] = (
     ),
     Rewrite(
         "output schema of no object",
-        "a legacy client refuses a whole list for it; the era allows objects only",
+        "a legacy client refuses a whole list for one; its era allows objects only",
         _on_list("tools", _output_schema),
     ),
     Rewrite(
@@ -315,9 +348,11 @@ REWRITES: Sequence[Rewrite] = (
         _on_result(_era_fields),
     ),
     Rewrite(
-        "error codes",
-        "the modern era has no code of its own for a missing resource; the legacy one has",
-        _codes,
+        "missing resources",
+        "each era has its own words for them; in both the data says which",
+        _missing,
     ),
+    Rewrite("error codes", "the modern era has taken two of them away", _codes),
 )
-"""Beside these: `merged` (one page, in the order of names) and `greeting` (who we are)."""
+"""Beside these: `merged` (one page, in the order of names, and a template of bridge's own) and
+`greeting` (who we are, and what truly crosses)."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,12 @@ class Server:
     prepare: Callable[[Path], None] = nothing_prepared
     path: str = "/mcp"
 
+    @property
+    def label(self) -> str:
+        """A name of its own among all servers."""
+        way = [] if self.transport == "stdio" else [self.transport]
+        return "-".join([self.name, self.era, *way])
+
     @asynccontextmanager
     async def at(self, place: Path) -> AsyncIterator[Where]:
         """The server in a new place: how to start it, or where it listens."""
@@ -74,36 +81,44 @@ def settings(where: Where) -> dict[str, Any]:
     return {"url": where.url, "transport": where.transport, "connect_timeout": "60s"}
 
 
-def servers() -> list[Server]:
-    """Every server, in every era that it speaks.
+def servers(names: Iterable[str] = ()) -> list[Server]:
+    """The servers of these names, or all, in every era that they speak.
 
     Raises:
         Unavailable: One of them could not be installed.
     """
-    return [*_python_servers(), *_npm_servers(), *_ours()]
+    return [one for name in names or KINDS for one in KINDS[name]()]
 
 
-def _python_servers() -> list[Server]:
-    scripts = install.python_servers()
-    time_command = [str(scripts / "mcp-server-time"), "--local-timezone", "UTC"]
-    git_command = [str(scripts / "mcp-server-git"), "--repository"]
-    found: list[Server] = []
-    for era, before in _pins().items():
+def _time() -> list[Server]:
+    command = [str(install.python_servers() / "mcp-server-time"), "--local-timezone", "UTC"]
 
-        def time_argv(place: Path, port: int, before: Sequence[str] = before) -> list[str]:
-            return [*before, *time_command]
+    def argv(before: Sequence[str], place: Path, port: int) -> list[str]:
+        return [*before, *command]
 
-        def git_argv(place: Path, port: int, before: Sequence[str] = before) -> list[str]:
-            return [*before, *git_command, str(place / "repository")]
+    return [
+        Server("time", era, partial(argv, before), asked.TIME, asked.TIME_VARIES)
+        for era, before in _pins().items()
+    ]
 
-        found.append(Server("time", era, time_argv, asked.TIME, asked.TIME_VARIES))
-        found.append(
-            Server(
-                "git", era, git_argv, asked.GIT, env=lambda place, port: PERSON, prepare=_repository
-            )
+
+def _git() -> list[Server]:
+    command = [str(install.python_servers() / "mcp-server-git"), "--repository"]
+
+    def argv(before: Sequence[str], place: Path, port: int) -> list[str]:
+        return [*before, *command, str(place / "repository")]
+
+    return [
+        Server(
+            "git",
+            era,
+            partial(argv, before),
+            asked.GIT,
+            env=lambda place, port: PERSON,
+            prepare=_repository,
         )
-
-    return found
+        for era, before in _pins().items()
+    ]
 
 
 def _pins() -> Mapping[Era, Sequence[str]]:
@@ -116,54 +131,67 @@ def _repository(place: Path) -> None:
     repository = place / "repository"
     repository.mkdir()
     (repository / "README").write_text("A repository for tests.\n", "utf-8")
-    _git(repository, "init", "--quiet", "--initial-branch=main")
-    _git(repository, "add", "README")
-    _git(repository, "commit", "--quiet", "--message=First commit")
+    _run_git(repository, "init", "--quiet", "--initial-branch=main")
+    _run_git(repository, "add", "README")
+    _run_git(repository, "commit", "--quiet", "--message=First commit")
     (repository / "README").write_text("Another text.\n", "utf-8")
     (repository / "new.txt").write_text("A new text: ä\n", "utf-8")
 
 
-def _git(repository: Path, *words: str) -> None:
+def _run_git(repository: Path, *words: str) -> None:
     subprocess.run(["git", "-C", str(repository), *words], check=True, env={**os.environ, **PERSON})
 
 
-def _npm_servers() -> list[Server]:
-    filesystem, memory, everything = install.filesystem(), install.memory(), install.everything()
-    of_everything = (asked.EVERYTHING, asked.EVERYTHING_VARIES)
+def _filesystem() -> list[Server]:
+    command = install.filesystem()
     return [
         Server(
             "filesystem",
             "legacy",
-            lambda place, port: [*filesystem, str(place)],
+            lambda place, port: [*command, str(place)],
             asked.FILESYSTEM,
             asked.FILESYSTEM_VARIES,
             prepare=_folder,
-        ),
+        )
+    ]
+
+
+def _memory() -> list[Server]:
+    command = install.memory()
+    return [
         Server(
             "memory",
             "legacy",
-            lambda place, port: memory,
+            lambda place, port: command,
             asked.MEMORY,
             env=lambda place, port: {"MEMORY_FILE_PATH": str(place / "memory.jsonl")},
-        ),
-        Server("everything", "legacy", lambda place, port: [*everything, "stdio"], *of_everything),
+        )
+    ]
+
+
+def _everything() -> list[Server]:
+    command = install.everything()
+    ways: Sequence[tuple[str, Transport, str]] = (
+        ("stdio", "stdio", ""),
+        ("streamableHttp", "http", "/mcp"),
+        ("sse", "sse", "/sse"),
+    )
+
+    def argv(word: str, place: Path, port: int) -> list[str]:
+        return [*command, word]
+
+    return [
         Server(
             "everything",
             "legacy",
-            lambda place, port: [*everything, "streamableHttp"],
-            *of_everything,
-            transport="http",
-            env=lambda place, port: {"PORT": str(port)},
-        ),
-        Server(
-            "everything",
-            "legacy",
-            lambda place, port: [*everything, "sse"],
-            *of_everything,
-            transport="sse",
-            env=lambda place, port: {"PORT": str(port)},
-            path="/sse",
-        ),
+            partial(argv, word),
+            asked.EVERYTHING,
+            asked.EVERYTHING_VARIES,
+            transport,
+            lambda place, port: {"PORT": str(port)},
+            path=path,
+        )
+        for word, transport, path in ways
     ]
 
 
@@ -174,16 +202,25 @@ def _folder(place: Path) -> None:
 
 def _ours() -> list[Server]:
     module = [sys.executable, "-m", "tests.servers.everything"]
-    found: list[Server] = []
-    for era in _pins():
 
-        def over_stdio(place: Path, port: int, era: Era = era) -> list[str]:
-            return [*module, "stdio", "--era", era]
+    def argv(transport: Transport, era: Era, place: Path, port: int) -> list[str]:
+        listening = ["stdio"] if transport == "stdio" else ["--port", str(port)]
+        return [*module, *listening, "--era", era]
 
-        def over_http(place: Path, port: int, era: Era = era) -> list[str]:
-            return [*module, "--port", str(port), "--era", era]
+    ways: Sequence[Transport] = ("stdio", "http")
+    return [
+        Server("ours", era, partial(argv, transport, era), asked.OURS, transport=transport)
+        for era in _pins()
+        for transport in ways
+    ]
 
-        found.append(Server("ours", era, over_stdio, asked.OURS))
-        found.append(Server("ours", era, over_http, asked.OURS, transport="http"))
 
-    return found
+KINDS: Mapping[str, Callable[[], list[Server]]] = {
+    "time": _time,
+    "git": _git,
+    "filesystem": _filesystem,
+    "memory": _memory,
+    "everything": _everything,
+    "ours": _ours,
+}
+"""Every server by its name, in all its forms."""

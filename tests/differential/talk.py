@@ -35,10 +35,11 @@ MOST_PAGES = 100
 class Talk:
     """A client of one era that declares nothing, over any transport."""
 
-    def __init__(self, wire: Wire, era: Era) -> None:
+    def __init__(self, wire: Wire, era: Era, numbers_from: int = 1) -> None:
+        """`numbers_from` is the id of the first request: two clients may share one wire."""
         self.wire = wire
         self.era = era
-        self._numbers = itertools.count(1)
+        self._numbers = itertools.count(numbers_from)
         self._mirrored: dict[str, Any] = {}
 
     async def begin(self) -> Message:

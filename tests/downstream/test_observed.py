@@ -217,10 +217,10 @@ async def test_a_yes_is_told_of_with_what_it_names(era: str) -> None:
 async def test_a_no_is_told_of_as_refused(era: str) -> None:
     handlers, kept = await watched()
 
-    async with serving(handlers) as url:
-        async with connected("http", url, era, answering("decline")) as client:
-            result = await client.call_tool("buy", {"city": "Oslo"})
-            assert result.is_error
+    no = answering("decline")
+    async with serving(handlers) as url, connected("http", url, era, no) as client:
+        result = await client.call_tool("buy", {"city": "Oslo"})
+        assert result.is_error
 
     kinds = [told.kind for told in kept.records]
     assert kinds == (["refused"] if era == "legacy" else ["asked", "refused"])

@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from mcp import Client
 
 from bridge.calls.observing import CallRecord
 from bridge.core.confirmation import json_hash
 from bridge.errors import ConfigError
-from bridge.gateway.audit import LOOK_SECONDS, AuditLog
+from bridge.gateway.audit import LOOK_SECONDS, AuditLog, arguments_hash
 from tests.downstream.fronts import wire
 from tests.processes import started, unused_port
 
@@ -32,7 +34,7 @@ RECORD = CallRecord(
     WHEN, 0.0123456789, "token:1", "mark", "now", "weather", "get", {"city": "Oslo"}, "ok"
 )
 LINE = {
-    "time": "2027-01-15T08:00:00.250+00:00",
+    "time": "2027-01-15T08:00:00.250Z",
     "principal": "token:1",
     "session": "mark",
     "tool": "now",
@@ -75,6 +77,46 @@ def test_arguments_are_written_where_they_are_wanted(tmp_path: Path) -> None:
         log.called(RECORD)
 
     assert lines(path) == [{**LINE, "arguments": {"city": "Oslo"}}]
+
+
+def test_the_time_of_a_call_is_to_the_millisecond(tmp_path: Path) -> None:
+    path, moments = tmp_path / "audit.jsonl", (0.0, 0.9999, 1.25, WHEN + 60)
+
+    with audit(path) as log:
+        for when in moments:
+            log.called(replace(RECORD, when=when))
+
+    assert [line["time"] for line in lines(path)] == [
+        "1970-01-01T00:00:00.000Z",
+        "1970-01-01T00:00:00.999Z",
+        "1970-01-01T00:00:01.250Z",
+        "2027-01-15T08:01:00.250Z",
+    ]
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from([2**53 - 1, 2**53, -(2**53), 0])
+    | st.floats()
+    | st.text()
+    | st.text(st.characters(min_codepoint=0, max_codepoint=0x9F))
+    | st.sampled_from(["\ud83d", "\x7f", "\u2028", "NaN", '"\\/']),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(
+    st.dictionaries(st.text() | st.sampled_from(["", "\0", "\0a", "a", "é", "𝄞", "\ue000"]), JSON)
+)
+def test_the_hash_of_arguments_is_the_one_that_approvals_name(arguments: dict[str, Any]) -> None:
+    try:
+        expected = json_hash(arguments)
+    except ValueError:
+        expected = None
+
+    assert arguments_hash(arguments) == expected
 
 
 def test_a_yes_is_written_with_the_hash_that_it_names(tmp_path: Path) -> None:

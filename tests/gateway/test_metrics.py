@@ -34,12 +34,13 @@ Odd = Callable[..., list[str]]
 Figures = Mapping[tuple[str, ...], float]
 RECORD = CallRecord(0, 0.02, "local", "", "now", "weather", "get", {}, "ok")
 IDLE = Load(0, 0)
+LABELS = ("tool", "upstream", "outcome", "state", "decision", "le")
 
 
 def figures(text: str) -> Figures:
     """Every figure of a page by its name and the values of its labels; none of when it began."""
     return {
-        (sample.name, *sample.labels.values()): sample.value
+        (sample.name, *(sample.labels[key] for key in LABELS if key in sample.labels)): sample.value
         for family in text_string_to_metric_families(text)
         for sample in family.samples
         if not sample.name.endswith("_created")
@@ -138,6 +139,10 @@ def test_two_gateways_in_one_process_count_for_themselves() -> None:
     assert calls(seen_by(other)) == {}
 
 
+def scraper(url: str) -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(base_url=url.removesuffix("/mcp"), timeout=20)
+
+
 @asynccontextmanager
 async def scraped(runs: Runs, **options: Any) -> AsyncIterator[tuple[str, httpx2.AsyncClient]]:
     """A front with metrics, and somebody who scrapes it."""
@@ -145,9 +150,8 @@ async def scraped(runs: Runs, **options: Any) -> AsyncIterator[tuple[str, httpx2
     catalog = await Shelf(*everything(runs)).offered()
     handlers = ObservedHandlers(Observers([metrics]), catalog)
     pages = {METRICS_PATH: metrics.page}
-    async with serving(handlers, pages=pages, **options) as url:
-        async with httpx2.AsyncClient(base_url=url.removesuffix("/mcp"), timeout=20) as http:
-            yield url, http
+    async with serving(handlers, pages=pages, **options) as url, scraper(url) as http:
+        yield url, http
 
 
 async def test_a_scrape_shows_calls_sessions_and_approvals() -> None:
@@ -188,9 +192,10 @@ async def test_metrics_are_behind_the_same_guard_as_everything() -> None:
 
 
 async def test_without_metrics_there_is_no_such_page() -> None:
-    async with serving(ObservedHandlers(Observers(), await Shelf().offered())) as url:
-        async with httpx2.AsyncClient(base_url=url.removesuffix("/mcp")) as http:
-            answer = await http.get(METRICS_PATH)
+    handlers = ObservedHandlers(Observers(), await Shelf().offered())
+
+    async with serving(handlers) as url, scraper(url) as http:
+        answer = await http.get(METRICS_PATH)
 
     assert answer.status_code == 404
 
@@ -212,7 +217,7 @@ async def test_a_gateway_shows_its_calls_and_how_its_upstreams_are(
             await client.list_tools()
             await client.call_tool("odd__echo", {"text": "x"})
 
-        async with httpx2.AsyncClient(base_url=url) as http:
+        async with scraper(url) as http:
             found = figures((await http.get(METRICS_PATH)).text)
 
     assert calls(found) == {("odd__echo", "odd", "ok"): 1}
@@ -220,7 +225,7 @@ async def test_a_gateway_shows_its_calls_and_how_its_upstreams_are(
     assert {key for key, value in states.items() if value} == {("odd", "ready"), ("gone", "failed")}
 
 
-TOOLS = {"tools": ["tests.gateway.functions:lookup"]}
+TOOLS = {"tools": ["tests.gateway.functions:add"]}
 
 
 async def test_the_endpoint_cannot_be_where_the_metrics_are() -> None:

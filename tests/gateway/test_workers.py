@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 SERVERS = ROOT / "tests" / "servers"
 PLAIN = [sys.executable, str(SERVERS / "plain.py")]
 ASKING = [sys.executable, str(SERVERS / "asking.py"), "legacy"]
+LIBRARY = [sys.executable, str(SERVERS / "library.py"), "--era"]
 TOOLS = ["tests.gateway.worker_tools:worker", "tests.gateway.worker_tools:guarded"]
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
@@ -34,7 +38,9 @@ QUESTION = {"message": "Really?", "requestedSchema": {"type": "object", "propert
 ASK = ["ask", "elicitation/create", QUESTION]
 YES = {"action": "accept", "content": {"approve": True}}
 
-pytestmark = pytest.mark.timeout(300)
+COUNT = 2
+
+pytestmark = pytest.mark.timeout(120)
 
 
 @dataclass(slots=True)
@@ -54,6 +60,10 @@ class Fleet:
         """The ids of the processes that serve, without those that have ended."""
         children = psutil.Process(self.running.pid).children()
         return {one.pid for one in children if "bridge.cli.worker" in " ".join(one.cmdline())}
+
+    def purchases(self) -> str:
+        """What was bought, a line each."""
+        return Path(self.running.log.name).with_name("purchases").read_text("utf-8")
 
     def descendants(self) -> list[psutil.Process]:
         return psutil.Process(self.running.pid).children(recursive=True)
@@ -86,27 +96,59 @@ class Fleet:
         return one, other
 
 
-@asynccontextmanager
-async def fleet(place: Path, count: int = 2, **upstreams: Any) -> AsyncIterator[Fleet]:
-    config = place / "bridge.yaml"
+@contextmanager
+def serving(place: Path) -> Iterator[Fleet]:
+    """Two upstreams, one of which asks and tells, once more for everybody; and two local tools."""
     patient = {"prefix": "", "connect_timeout": "60s"}
-    known = {name: {**patient, **one} for name, one in upstreams.items()}
-    config.write_text(json.dumps({"upstreams": known, "tools": TOOLS}), "utf-8")
+    everybodys = {**patient, "command": ASKING, "session": "shared", "prefix": "all_"}
+    upstreams = {
+        "plain": {**patient, "command": PLAIN},
+        "asking": {**patient, "command": ASKING},
+        "everybodys": everybodys,
+        "modern": {**patient, "command": [*LIBRARY, "modern"], "prefix": "modern_"},
+        "legacy": {**patient, "command": [*LIBRARY, "legacy"], "prefix": "legacy_"},
+    }
+    config = place / "bridge.yaml"
+    config.write_text(json.dumps({"upstreams": upstreams, "tools": TOOLS}), "utf-8")
     argv = [sys.executable, "-m", "bridge", "serve", str(config), "--port", "0"]
-    env = {"PURCHASES": str(place / "purchases")}
-    async with started([*argv, "--workers", str(count)], env, cwd=ROOT) as running:
-
-        def address() -> str:
-            assert running.process.poll() is None, running.output()
-            found = [line for line in running.output().splitlines() if " serves " in line]
-            return found[0].split()[-1] if found else ""
-
-        one = Fleet(running, await eventually(address, 120))
+    env = {**os.environ, "PURCHASES": str(place / "purchases")}
+    with (place / "log").open("w+b") as log:
+        process = subprocess.Popen(
+            [*argv, "--workers", str(COUNT)], env=env, cwd=ROOT, stdout=log, stderr=log
+        )
+        running = Running(process, log)
         try:
-            yield one
+            yield Fleet(running, _address(running))
         finally:
-            for door in one.doors:
-                await door.aclose()
+            process.terminate()
+            process.wait(60)
+
+
+def _address(running: Running) -> str:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and running.process.poll() is None:
+        found = [line for line in running.output().splitlines() if " serves " in line]
+        if found:
+            return found[0].split()[-1]
+
+        time.sleep(0.05)
+
+    raise AssertionError(running.output())
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    with serving(tmp_path_factory.mktemp("workers")) as one:
+        yield one
+
+
+@pytest.fixture
+async def many(shared: Fleet) -> AsyncIterator[Fleet]:
+    """The processes that all tests share which end none of them."""
+    mine = Fleet(shared.running, shared.url)
+    yield mine
+    for door in mine.doors:
+        await door.aclose()
 
 
 def request(method: str, number: int = 1, **params: Any) -> dict[str, Any]:
@@ -146,7 +188,7 @@ async def modern(
 
 
 async def served_by(door: httpx2.AsyncClient) -> int:
-    return int((await modern(door, "worker"))["content"][0]["text"])
+    return int((await modern(door, "worker"))["structuredContent"]["result"])
 
 
 def events(text: str) -> list[tuple[str, Any]]:
@@ -163,226 +205,253 @@ def events(text: str) -> list[tuple[str, Any]]:
 async def next_event(chunks: AsyncIterator[str]) -> tuple[str, Any]:
     """The next event that holds a message."""
     text = ""
-    async for chunk in chunks:
-        text += chunk
-        if text.endswith("\n\n") and (found := events(text)):
-            return found[0]
+    with anyio.fail_after(60):
+        async for chunk in chunks:
+            text += chunk
+            if text.endswith("\n\n") and (found := events(text)):
+                return found[0]
 
     raise AssertionError(f"the stream ended: {text!r}")
 
 
-async def test_a_session_is_served_wherever_its_requests_land(tmp_path: Path) -> None:
-    async with fleet(tmp_path, 3, plain={"command": PLAIN}) as many:
-        seen: set[str] = set()
-        upstream: set[str] = set()
-        one_each = httpx2.Limits(max_keepalive_connections=0)
-        async with httpx2.AsyncClient(
-            base_url=many.root, timeout=60, headers=ACCEPT, limits=one_each
-        ) as http:
-            session = await begun(http)
+async def heard(chunks: AsyncIterator[str], method: str) -> dict[str, Any]:
+    """The next message of that method; what a server tells in between is left out."""
+    with anyio.fail_after(60):
+        async for chunk in chunks:
+            for _, message in events(chunk):
+                if message.get("method") == method:
+                    found: dict[str, Any] = message
+                    return found
 
-            async def all_seen() -> bool:
-                for name, found in (("worker", seen), ("pid", upstream)):
-                    answer = await http.post("/mcp", json=call(name), headers=session)
-                    assert answer.status_code == 200, answer.text
-                    found.add(answer.json()["result"]["content"][0]["text"])
+    raise AssertionError(f"the stream ended without {method}")
 
-                return len(seen) == 3
 
-            await eventually(all_seen)
+async def test_a_session_is_served_wherever_its_requests_land(many: Fleet) -> None:
+    seen: set[str] = set()
+    upstream: set[str] = set()
+    one_each = httpx2.Limits(max_keepalive_connections=0)
+    async with httpx2.AsyncClient(
+        base_url=many.root, timeout=60, headers=ACCEPT, limits=one_each
+    ) as http:
+        session = await begun(http)
 
-        assert {int(one) for one in seen} == many.processes()
-        assert len(upstream) == 1
-        lines = [" ".join(one.cmdline()) for one in many.descendants()]
-        assert sum(line.endswith("plain.py") and "guard.py" not in line for line in lines) == 1
+        async def all_seen() -> bool:
+            for name, found in (("worker", seen), ("pid", upstream)):
+                answer = await http.post("/mcp", json=call(name), headers=session)
+                assert answer.status_code == 200, answer.text
+                found.add(next(iter(answer.json()["result"]["structuredContent"].values())))
+
+            return len(seen) == COUNT
+
+        await eventually(all_seen)
+
+    assert {int(one) for one in seen} == many.processes()
+    assert len(upstream) == 1
+    lines = [" ".join(one.cmdline()) for one in many.descendants()]
+    assert sum(line.endswith("plain.py") and "guard.py" not in line for line in lines) == 1
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_the_sdks_client_works_with_several_processes(tmp_path: Path, mode: Any) -> None:
-    async with fleet(tmp_path, plain={"command": PLAIN}) as many:
-        steps: list[float] = []
+async def test_the_sdks_client_works_with_several_processes(many: Fleet, mode: Any) -> None:
+    steps: list[float] = []
 
-        async def progress(done: float, total: float | None, text: str | None) -> None:
-            steps.append(done)
+    async def progress(done: float, total: float | None, text: str | None) -> None:
+        steps.append(done)
 
-        for number in range(6):
-            async with Client(many.url, mode=mode) as client:
-                said = await client.call_tool("echo", {"text": str(number)})
-                await client.call_tool("count", {"to": 3}, progress_callback=progress)
+    for number in range(6):
+        async with Client(many.url, mode=mode) as client:
+            said = await client.call_tool("echo", {"text": str(number)})
+            await client.call_tool("count", {"to": 3}, progress_callback=progress)
 
-            assert said.content[0].text == str(number)
-            assert steps.pop() == 3
+        assert said.content[0].text == str(number)
+        assert steps.pop() == 3
 
 
-async def test_what_a_client_answers_reaches_the_process_that_asked(tmp_path: Path) -> None:
-    async with fleet(tmp_path, asking={"command": ASKING}) as many:
-        one, other = await many.two()
+async def test_what_a_client_answers_reaches_the_process_that_asked(many: Fleet) -> None:
+    one, other = await many.two()
+    there = await many.at(other)
+    session = await begun(there, **FORM)
+    here = await many.at(one)
+    asking = here.stream("POST", "/mcp", json=call("do", 1, {"do": [ASK]}), headers=session)
+    async with asking as response:
+        chunks = response.aiter_text()
+        _, question = await next_event(chunks)
+        reply = {"jsonrpc": "2.0", "id": question["id"], "result": YES}
         there = await many.at(other)
-        session = await begun(there, **FORM)
-        here = await many.at(one)
-        asking = here.stream("POST", "/mcp", json=call("do", 1, {"do": [ASK]}), headers=session)
-        async with asking as response:
-            chunks = response.aiter_text()
-            _, question = await next_event(chunks)
-            reply = {"jsonrpc": "2.0", "id": question["id"], "result": YES}
-            there = await many.at(other)
-            assert (await there.post("/mcp", json=reply, headers=session)).status_code == 202
-            _, answer = await next_event(chunks)
+        assert (await there.post("/mcp", json=reply, headers=session)).status_code == 202
+        _, answer = await next_event(chunks)
 
-        assert question["method"] == "elicitation/create"
+    assert question["method"] == "elicitation/create"
+    assert answer["result"]["structuredContent"]["replies"] == [{"result": YES}]
+
+    # The upstream session that is this client's alone is one, too, and ends with the client.
+    alone = set()
+    for pid in (one, other):
+        door = await many.at(pid)
+        done = await door.post("/mcp", json=call("do", 2), headers=session)
+        alone.add(done.json()["result"]["structuredContent"]["pid"])
+
+    [server] = alone
+    assert is_alive(server)
+    door = await many.at(one)
+    assert (await door.delete("/mcp", headers=session)).status_code == 200
+    await eventually(lambda: not is_alive(server))
+
+
+async def test_a_session_that_is_ended_anywhere_is_ended_everywhere(many: Fleet) -> None:
+    one, other = await many.two()
+    session = await begun(await many.at(one))
+    for pid in (one, other):
+        door = await many.at(pid)
+        assert (await door.post("/mcp", json=request("ping"), headers=session)).status_code == 200
+
+    door = await many.at(other)
+    assert (await door.delete("/mcp", headers=session)).status_code == 200
+    for pid in (one, other):
+        door = await many.at(pid)
+        for verb in ("POST", "GET", "DELETE"):
+            body = request("ping") if verb == "POST" else None
+            after = await door.request(verb, "/mcp", json=body, headers=session)
+            assert (pid, verb, after.status_code) == (pid, verb, 404)
+
+
+async def test_a_call_is_cancelled_from_another_process(many: Fleet) -> None:
+    one, other = await many.two()
+    session = await begun(await many.at(one))
+
+    async def heard() -> list[str]:
+        answer = await modern(await many.at(other), "heard")
+        return [part["text"] for part in answer["content"]]
+
+    async def wait() -> None:
+        door = await many.at(one)
+        await door.post("/mcp", json=call("wait", 7), headers=session)
+
+    async def is_heard(what: str) -> bool:
+        return what in await heard()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wait)
+        await eventually(lambda: is_heard("wait began"))
+        door = await many.at(other)
+        await tell(door, session, "notifications/cancelled", requestId=7)
+        await eventually(lambda: is_heard("wait ended"))
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_changes_are_told_on_the_one_stream(many: Fleet, era: str) -> None:
+    one, other = await many.two()
+    session = await begun(await many.at(one))
+
+    async def asked(pid: int, method: str, **params: Any) -> dict[str, Any]:
+        door = await many.at(pid)
+        answer = await door.post("/mcp", json=request(method, **params), headers=session)
+        result: dict[str, Any] = answer.json()["result"]
+        return result
+
+    async def done(pid: int, tool: str) -> Any:
+        answer = await asked(pid, "tools/call", name=f"{era}_{tool}", arguments={})
+        return answer.get("structuredContent")
+
+    listed = [one["uri"] for one in (await asked(other, "resources/list"))["resources"]]
+    uri = f"{era}+shared://text" if f"{era}+shared://text" in listed else "shared://text"
+    far = await many.at(other)
+    async with far.stream("GET", "/mcp", headers=session) as stream:
+        assert stream.headers["content-type"] == "text/event-stream"
+        chunks = stream.aiter_text()
+        assert await asked(other, "resources/subscribe", uri=uri) == {}
+        assert await done(one, "followed") == {"shared://text": 1}
+        await done(other, "touch")
+        news = await heard(chunks, "notifications/resources/updated")
+        assert news["params"] == {"uri": uri}
+        assert await asked(one, "resources/unsubscribe", uri=uri) == {}
+        assert await done(other, "followed") == {}
+        await done(one, "grow")
+        await heard(chunks, "notifications/prompts/list_changed")
+
+
+async def test_a_log_level_holds_wherever_it_was_set(many: Fleet) -> None:
+    one, other = await many.two()
+    session = await begun(await many.at(one))
+    for pid in (one, other):
+        door = await many.at(pid)
+        assert (await door.post("/mcp", json=request("ping"), headers=session)).status_code == 200
+
+    door = await many.at(other)
+    level = request("logging/setLevel", 2, level="warning")
+    assert (await door.post("/mcp", json=level, headers=session)).json()["result"] == {}
+    logs = [
+        ["tell", "notifications/message", {"level": level, "data": level}]
+        for level in ("info", "error")
+    ]
+    for pid in (one, other):
+        door = await many.at(pid)
+        told = await door.post("/mcp", json=call("all_do", 3, {"do": logs}), headers=session)
+        said = [one.get("params", {}).get("data") for _, one in events(told.text)]
+        assert said == ["error", None]
+
+
+async def test_a_response_is_resumed_over_another_process(many: Fleet) -> None:
+    one, other = await many.two()
+    session = await begun(await many.at(other), **FORM)
+    door = await many.at(one)
+    asking = door.stream("POST", "/mcp", json=call("do", 1, {"do": [ASK]}), headers=session)
+    async with asking as response:
+        name, question = await next_event(response.aiter_text())
+
+    reply = {"jsonrpc": "2.0", "id": question["id"], "result": YES}
+    door = await many.at(one)
+    assert (await door.post("/mcp", json=reply, headers=session)).status_code == 202
+    for pid in (other, one):
+        door = await many.at(pid)
+        rest = await door.get("/mcp", headers={**session, "Last-Event-ID": name})
+        [(_, answer)] = events(rest.text)
         assert answer["result"]["structuredContent"]["replies"] == [{"result": YES}]
 
-        # The upstream session that is this client's alone is one, too, and ends with the client.
-        alone = set()
-        for pid in (one, other):
-            door = await many.at(pid)
-            done = await door.post("/mcp", json=call("do", 2), headers=session)
-            alone.add(done.json()["result"]["structuredContent"]["pid"])
 
-        [server] = alone
-        assert is_alive(server)
-        door = await many.at(one)
-        assert (await door.delete("/mcp", headers=session)).status_code == 200
-        await eventually(lambda: not is_alive(server))
+async def test_a_yes_is_good_for_one_run_wherever_it_is_brought(many: Fleet) -> None:
+    pids = one, other = await many.two()
+    for first, second in ((one, other), (other, one)):
+        asked = await modern(await many.at(first), "buy", {"city": f"{first}"})
+        brought = {
+            "requestState": asked["requestState"],
+            "inputResponses": {"approval": YES},
+        }
+        kinds: list[str] = []
 
-
-async def test_a_session_that_is_ended_anywhere_is_ended_everywhere(tmp_path: Path) -> None:
-    async with fleet(tmp_path, plain={"command": PLAIN}) as many:
-        one, other = await many.two()
-        session = await begun(await many.at(one))
-        for pid in (one, other):
-            door = await many.at(pid)
-            assert (
-                await door.post("/mcp", json=request("ping"), headers=session)
-            ).status_code == 200
-
-        door = await many.at(other)
-        assert (await door.delete("/mcp", headers=session)).status_code == 200
-        for pid in (one, other):
-            door = await many.at(pid)
-            for verb in ("POST", "GET", "DELETE"):
-                body = request("ping") if verb == "POST" else None
-                after = await door.request(verb, "/mcp", json=body, headers=session)
-                assert (pid, verb, after.status_code) == (pid, verb, 404)
-
-
-async def test_a_call_is_cancelled_from_another_process(tmp_path: Path) -> None:
-    async with fleet(tmp_path, plain={"command": PLAIN}) as many:
-        one, other = await many.two()
-        session = await begun(await many.at(one))
-
-        async def heard() -> list[str]:
-            answer = await modern(await many.at(other), "heard")
-            return [part["text"] for part in answer["content"]]
-
-        async def wait() -> None:
-            door = await many.at(one)
-            await door.post("/mcp", json=call("wait", 7), headers=session)
-
-        async def is_heard(what: str) -> bool:
-            return what in await heard()
+        async def bring(pid: int, city: str, brought: Any = brought, k: Any = kinds) -> None:
+            answer = await modern(await many.at(pid), "buy", {"city": city}, **brought)
+            k.append(answer["resultType"])
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(wait)
-            await eventually(lambda: is_heard("wait began"))
-            door = await many.at(other)
-            await tell(door, session, "notifications/cancelled", requestId=7)
-            await eventually(lambda: is_heard("wait ended"))
+            for pid in (second, first, second, first):
+                tasks.start_soon(bring, pid, f"{first}")
+
+        assert sorted(kinds) == ["complete", *["input_required"] * 3]
+
+        # The mark outside the seal cannot be exchanged for another process's.
+        state = asked["requestState"]
+        mark = state.removeprefix("bridge1.").partition("-")[0]
+        for number in range(1, 4):
+            forged = {**brought, "requestState": state.replace(mark, f"w{number}", 1)}
+            for pid in pids:
+                answer = await modern(await many.at(pid), "buy", {"city": f"{first}"}, **forged)
+                assert answer["resultType"] == "input_required"
+
+    assert many.purchases().split() == [str(one), str(other)]
 
 
-async def test_changes_and_levels_are_told_on_the_one_stream(tmp_path: Path) -> None:
-    async with fleet(tmp_path, asking={"command": ASKING, "session": "shared"}) as many:
-        one, other = await many.two()
-        session = await begun(await many.at(one))
-        far = await many.at(other)
-        async with far.stream("GET", "/mcp", headers=session) as stream:
-            assert stream.headers["content-type"] == "text/event-stream"
-            chunks = stream.aiter_text()
-            changed = ["tell", "notifications/tools/list_changed", {}]
-            door = await many.at(one)
-            await door.post("/mcp", json=call("do", 1, {"do": [changed]}), headers=session)
-            _, news = await next_event(chunks)
-            assert news["method"] == "notifications/tools/list_changed"
-
-        level = request("logging/setLevel", 2, level="warning")
-        door = await many.at(other)
-        assert (await door.post("/mcp", json=level, headers=session)).json()["result"] == {}
-        for pid in (one, other):
-            door = await many.at(pid)
-            logs = [
-                ["tell", "notifications/message", {"level": level, "data": level}]
-                for level in ("info", "error")
-            ]
-            told = await door.post("/mcp", json=call("do", 3, {"do": logs}), headers=session)
-            said = [one.get("params", {}).get("data") for _, one in events(told.text)]
-            assert said == ["error", None]
-
-
-async def test_a_response_is_resumed_over_another_process(tmp_path: Path) -> None:
-    async with fleet(tmp_path, asking={"command": ASKING}) as many:
-        one, other = await many.two()
-        session = await begun(await many.at(other), **FORM)
-        door = await many.at(one)
-        asking = door.stream("POST", "/mcp", json=call("do", 1, {"do": [ASK]}), headers=session)
-        async with asking as response:
-            name, question = await next_event(response.aiter_text())
-
-        reply = {"jsonrpc": "2.0", "id": question["id"], "result": YES}
-        door = await many.at(one)
-        assert (await door.post("/mcp", json=reply, headers=session)).status_code == 202
-        for pid in (other, one):
-            door = await many.at(pid)
-            rest = await door.get("/mcp", headers={**session, "Last-Event-ID": name})
-            [(_, answer)] = events(rest.text)
-            assert answer["result"]["structuredContent"]["replies"] == [{"result": YES}]
-
-
-async def test_a_yes_is_good_for_one_run_wherever_it_is_brought(tmp_path: Path) -> None:
-    purchases = tmp_path / "purchases"
-    async with fleet(tmp_path, plain={"command": PLAIN}) as many:
-        pids = one, other = await many.two()
-        for first, second in ((one, other), (other, one)):
-            asked = await modern(await many.at(first), "buy", {"city": f"{first}"})
-            brought = {
-                "requestState": asked["requestState"],
-                "inputResponses": {"approval": YES},
-            }
-            kinds: list[str] = []
-
-            async def bring(pid: int, city: str, brought: Any = brought, k: Any = kinds) -> None:
-                answer = await modern(await many.at(pid), "buy", {"city": city}, **brought)
-                k.append(answer["resultType"])
-
-            async with anyio.create_task_group() as tasks:
-                for pid in (second, first, second, first):
-                    tasks.start_soon(bring, pid, f"{first}")
-
-            assert sorted(kinds) == ["complete", *["input_required"] * 3]
-
-            # The mark outside the seal cannot be exchanged for another process's.
-            state = asked["requestState"]
-            mark = state.removeprefix("bridge1.").partition("-")[0]
-            for number in range(1, 4):
-                forged = {**brought, "requestState": state.replace(mark, f"w{number}", 1)}
-                for pid in pids:
-                    answer = await modern(await many.at(pid), "buy", {"city": f"{first}"}, **forged)
-                    assert answer["resultType"] == "input_required"
-
-        assert purchases.read_text().split() == [str(one), str(other)]
-
-
-async def test_a_call_that_waits_for_an_answer_gets_it_from_any_process(tmp_path: Path) -> None:
-    async with fleet(tmp_path, asking={"command": ASKING}) as many:
-        one, other = await many.two()
-        asked = await modern(await many.at(one), "do", {"do": [ASK]})
-        [key] = asked["inputRequests"]
-        brought = {"requestState": asked["requestState"], "inputResponses": {key: YES}}
-        answer = await modern(await many.at(other), "do", {"do": [ASK]}, **brought)
-        assert answer["structuredContent"]["replies"] == [{"result": YES}]
+async def test_a_call_that_waits_for_an_answer_gets_it_from_any_process(many: Fleet) -> None:
+    one, other = await many.two()
+    asked = await modern(await many.at(one), "do", {"do": [ASK]})
+    [key] = asked["inputRequests"]
+    brought = {"requestState": asked["requestState"], "inputResponses": {key: YES}}
+    answer = await modern(await many.at(other), "do", {"do": [ASK]}, **brought)
+    assert answer["structuredContent"]["replies"] == [{"result": YES}]
 
 
 async def test_a_process_that_dies_takes_its_own_sessions_and_nothing_else(tmp_path: Path) -> None:
-    async with fleet(tmp_path, plain={"command": PLAIN}) as many:
+    with serving(tmp_path) as many:
         one, other = await many.two()
         lost, kept = await begun(await many.at(one)), await begun(await many.at(other))
         before = (await modern(await many.at(other), "pid"))["content"][0]["text"]
@@ -424,7 +493,7 @@ async def test_a_process_that_dies_takes_its_own_sessions_and_nothing_else(tmp_p
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 async def test_nothing_is_left_when_it_ends(tmp_path: Path, how: signal.Signals) -> None:
-    async with fleet(tmp_path, plain={"command": PLAIN}) as many:
+    with serving(tmp_path) as many:
         left = many.descendants()
         assert len(left) >= 4
         sockets = {Path(one.laddr) for one in left_sockets(many.running.pid)}
@@ -465,11 +534,12 @@ async def test_what_several_processes_cannot_do_is_refused(
         assert (code, said in running.output()) == (2, True), running.output()
 
 
-async def test_a_port_that_another_bridge_serves_is_taken(tmp_path: Path) -> None:
-    async with fleet(tmp_path, plain={"command": PLAIN}) as many:
-        port = many.url.rpartition(":")[2].partition("/")[0]
-        argv = [sys.executable, "-m", "bridge", "serve", str(tmp_path / "bridge.yaml")]
-        more = ["--workers", "2", "--port", port]
-        async with started([*argv, *more], {"PURCHASES": ""}, cwd=ROOT) as second:
-            code = await anyio.to_thread.run_sync(second.process.wait)
-            assert (code, "is in use" in second.output()) == (2, True), second.output()
+async def test_a_port_that_another_bridge_serves_is_taken(many: Fleet, tmp_path: Path) -> None:
+    port = many.url.rpartition(":")[2].partition("/")[0]
+    config = tmp_path / "bridge.yaml"
+    config.write_text(json.dumps({"upstreams": {"plain": {"command": PLAIN}}}), "utf-8")
+    argv = [sys.executable, "-m", "bridge", "serve", str(config)]
+    more = ["--workers", "2", "--port", port]
+    async with started([*argv, *more], cwd=ROOT) as second:
+        code = await anyio.to_thread.run_sync(second.process.wait)
+        assert (code, "is in use" in second.output()) == (2, True), second.output()
