@@ -13,7 +13,6 @@ from bridge.downstream import eras
 from bridge.downstream.changes import TOOLS, UPDATED, Changes
 from bridge.downstream.client import Client, Message, Post
 from bridge.downstream.handlers import Handlers
-from bridge.downstream.jsonrpc import JsonRpcError
 from bridge.downstream.results import failure
 from bridge.downstream.router import MULTI_ROUND, Router
 from bridge.downstream.running import Running
@@ -158,10 +157,6 @@ class Front:
     ) -> Message:
         try:
             result = await self._router.result(client, method, params, request_id, post)
-        except JsonRpcError as exc:
-            error: dict[str, Any] = {"code": exc.code, "message": exc.message}
-            if exc.data is not None:
-                error["data"] = exc.data
         except RpcError as exc:
             error = exc.error
         except Exception:  # ours; the client must not read an exception's own text

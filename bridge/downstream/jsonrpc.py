@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from bridge.core.rpc import RpcError
+
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 
 
-class JsonRpcError(Exception):
-    """A request is answered with a JSON-RPC error instead of a result.
+class JsonRpcError(RpcError):
+    """A request of a client's is answered with an error of ours instead of a result.
 
     `data` of None is absent on the wire.
     """
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.data = data
+        error = {"code": code, "message": message}
+        super().__init__(error if data is None else {**error, "data": data})
 
 
 class InvalidParams(JsonRpcError):

@@ -210,11 +210,16 @@ def _failure(uri: str, failures: Sequence[RpcError]) -> RpcError:
         if failure.code not in UNKNOWN or (len(failures) == 1 and not _says_missing(failure)):
             return failure
 
-    text = f'resource "{uri}" not found: no server here has it'
-    if len(failures) == 1:
-        text = str(failures[0]) or text
+    if len(failures) != 1:
+        text = f'resource "{uri}" not found: no server here has it'
+        return rpc_error(eras.RESOURCE_NOT_FOUND, text, {"uri": uri})
 
-    return rpc_error(eras.RESOURCE_NOT_FOUND, text, {"uri": uri})
+    error = {**failures[0].error, "code": eras.RESOURCE_NOT_FOUND}
+    data = error.get("data")
+    if data is None or isinstance(data, dict):
+        error["data"] = {**(data or {}), "uri": uri}
+
+    return RpcError(error)
 
 
 def _says_missing(failure: RpcError) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 from bridge.calls.call import Outcome
 from bridge.core.content import Result
 from bridge.core.declaration import Declaration
+from bridge.core.rpc import RpcError
 from bridge.core.wire import dumps
 from bridge.downstream.jsonrpc import INTERNAL_ERROR, JsonRpcError
 from bridge.downstream.listing import object_schema, server_definition
@@ -17,7 +18,7 @@ def to_answer(outcome: Outcome) -> Result:
     """The result of `tools/call`, as its server sent it where nothing replaced that.
 
     Raises:
-        JsonRpcError: The server answered with a protocol error; the client gets the same.
+        RpcError: The server answered with a protocol error; the client gets the same.
     """
     error = outcome.error
     if isinstance(error, UpstreamError):
@@ -70,8 +71,12 @@ def _text(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def _protocol_error(raw: dict[str, Any]) -> JsonRpcError:
+def _protocol_error(raw: dict[str, Any]) -> RpcError:
+    """The server's error as it came, if that is one; else an error that says so."""
     code, message = raw.get("code"), raw.get("message")
+    if isinstance(code, int) and isinstance(message, str):
+        return RpcError(raw)
+
     return JsonRpcError(
         code if isinstance(code, int) else INTERNAL_ERROR,
         message if isinstance(message, str) else "the server sent an error without a message",

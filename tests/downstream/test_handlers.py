@@ -9,10 +9,11 @@ from bridge.calls.hooks import Hook, Hooks
 from bridge.core.content import Args, Result
 from bridge.core.context import ToolContext, local_context
 from bridge.core.declaration import Declaration
+from bridge.core.rpc import RpcError
 from bridge.core.tool import Tool
 from bridge.downstream.asker import Asker
 from bridge.downstream.handlers import Handlers
-from bridge.downstream.jsonrpc import INVALID_PARAMS, InvalidParams, JsonRpcError
+from bridge.downstream.jsonrpc import INVALID_PARAMS, InvalidParams
 from bridge.errors import OutcomeUnknown
 from bridge.tools.function import function_tool
 from tests.downstream.offer import (
@@ -298,11 +299,11 @@ async def test_meta_that_held_nothing_but_the_stamp_is_gone_for_a_legacy_client(
 
 async def test_a_servers_protocol_error_is_passed_on() -> None:
     handlers = await handlers_of(*everything(Runs()))
-    with pytest.raises(JsonRpcError) as passed:
+    with pytest.raises(RpcError) as passed:
         await call(handlers, "broken")
 
-    error = passed.value
-    assert (error.code, error.message, error.data) == (-32050, "broken there", {"why": [1, None]})
+    expected = {"code": -32050, "message": "broken there", "data": {"why": [1, None]}}
+    assert passed.value.error == expected
 
 
 async def test_any_other_failure_is_a_text_with_is_error() -> None:

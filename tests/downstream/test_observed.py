@@ -13,8 +13,9 @@ import pytest
 from bridge.calls.observing import CallRecord, Observers
 from bridge.core.content import Args, Result
 from bridge.core.context import ToolContext
+from bridge.core.rpc import RpcError
 from bridge.downstream.asker import Asker
-from bridge.downstream.jsonrpc import InvalidParams, JsonRpcError
+from bridge.downstream.jsonrpc import InvalidParams
 from bridge.downstream.observed import LONGEST_NAME, ObservedHandlers
 from bridge.errors import (
     InvalidArguments,
@@ -132,7 +133,7 @@ async def test_an_answer_that_says_it_is_an_error_is_told_of_as_one() -> None:
 async def test_a_json_rpc_error_is_told_of_with_its_code() -> None:
     handlers, kept = await watched()
 
-    with pytest.raises(JsonRpcError):
+    with pytest.raises(RpcError):
         await call(handlers, "broken")
 
     assert kept.last == record("broken", "error", code=-32050)
