@@ -14,17 +14,18 @@ def loads(data: bytes | bytearray | str) -> Any:
     """Parse JSON without losing anything: integers of any size, lone surrogates too.
 
     Raises:
-        ValueError: Not JSON, not UTF-8, or nested more than DEEPEST levels.
+        ValueError: Not JSON, which has no NaN either, not UTF-8, or nested more than DEEPEST
+            levels.
     """
     try:
-        return from_json(data)
+        return from_json(data, allow_inf_nan=False)
     except ValueError:
         pass
 
     # The fast parser refuses lone surrogates, which are JSON, and about 200 levels, which are
     # more than anybody writes and more than others can read.
     try:
-        found = json.loads(data)
+        found = json.loads(data, parse_constant=_no_number)
     except RecursionError:
         raise ValueError("JSON nested too deeply") from None
 

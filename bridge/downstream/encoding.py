@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
+
 from bridge.core.wire import dumps
 from bridge.downstream.unicode import encodable
 
 
 def encoded(message: dict[str, Any]) -> bytes:
-    """One message as JSON in UTF-8; half a character, which no UTF-8 carries, becomes U+FFFD."""
+    """One message as JSON in UTF-8; half a character, which no UTF-8 carries, becomes U+FFFD.
+
+    orjson writes a megabyte of text in a tenth of the time. What it does not write (integers of
+    more than 64 bits, halves of characters) is left to others.
+    """
+    try:
+        return orjson.dumps(message)
+    except TypeError:
+        pass
+
     try:
         return dumps(message)
     except ValueError:

@@ -28,6 +28,12 @@ def test_number_that_json_lacks_is_refused(value: Any) -> None:
         dumps(value)
 
 
+@pytest.mark.parametrize("text", ["NaN", '{"a":[Infinity]}', "-Infinity", '["\\ud800",NaN]'])
+def test_number_that_json_lacks_is_not_read(text: str) -> None:
+    with pytest.raises(ValueError):
+        loads(text)
+
+
 @pytest.mark.parametrize("depth", [DEEPEST + 5, 5_000, 200_000])
 def test_deep_nesting_is_refused_both_ways(depth: int) -> None:
     with pytest.raises(ValueError):
