@@ -45,6 +45,7 @@ ONLY_IN = {
     "ruamel": {"config"},
     "typer": {"cli"},
     "rich": {"cli"},
+    "orjson": {"downstream"},
     "starlette": {"downstream", "console"},
     "uvicorn": {"downstream", "console"},
     "pydantic_ai": {"models"},
