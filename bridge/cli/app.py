@@ -191,6 +191,20 @@ def check(
     return _command("check", config, live, as_json)
 
 
+@app.command()
+def login(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A YAML file; or an mcp.json.")],
+    upstream: Annotated[
+        str, typer.Argument(metavar="UPSTREAM", help="Its name in the configuration.")
+    ],
+) -> int | None:
+    """Log in to an upstream that has [bold]oauth[/bold], in a browser; the login is kept.
+
+    Example: [bold]bridge login bridge.yaml docs[/bold]
+    """
+    return _command("login", config, upstream)
+
+
 def run(argv: list[str]) -> int:
     """Run one command; returns the exit code. What goes wrong is said in a line, never a trace."""
     prepare_streams()

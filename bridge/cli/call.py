@@ -13,6 +13,7 @@ from typing import Any
 import anyio
 
 from bridge.calls.call import Outcome, execute
+from bridge.cli.login import login_here
 from bridge.cli.output import note, print_answer, print_json, visible
 from bridge.cli.standard import is_at_terminal, read_input
 from bridge.config.load import load
@@ -40,7 +41,7 @@ def run(config: Path, tool: str, arguments: str, yes: bool, as_json: bool) -> in
         BridgeError: The call could not be made, or failed; its `exit_code` says which.
     """
     args = parse_arguments(read_input() if arguments == "-" else arguments)
-    assembly = assemble(load([config]))
+    assembly = assemble(load([config]), login=login_here())
     outcome = anyio.run(_call, assembly, FunctionCall(uuid.uuid4().hex, tool, args), yes)
     if outcome.error is not None and not (as_json and outcome.raw is not None):
         raise _failure(tool, outcome.error)

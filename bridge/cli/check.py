@@ -8,6 +8,7 @@ from pathlib import Path
 
 import anyio
 
+from bridge.cli.login import login_here
 from bridge.cli.output import complain, counted, note, print_answer, print_json, print_table
 from bridge.config.settings import Settings
 from bridge.errors import ConfigError
@@ -21,7 +22,7 @@ def run(config: Sequence[Path], live: bool, as_json: bool) -> int:
     """Print what is wrong; returns the exit code: 0 fine, 1 a server does not answer, 2 broken."""
     try:
         settings = load_checked(config)
-        assembly = assemble(settings)
+        assembly = assemble(settings, login=login_here())
     except ConfigError as exc:
         if not as_json:
             raise

@@ -9,6 +9,7 @@ from typing import Any
 
 import anyio
 
+from bridge.cli.login import login_here
 from bridge.cli.output import note, print_json, print_table
 from bridge.config.load import load
 from bridge.core.tool import Tool
@@ -26,7 +27,7 @@ def run(config: Sequence[Path], as_json: bool) -> None:
     Raises:
         ConfigError: Everything that is wrong with the configuration.
     """
-    assembly = assemble(load(config))
+    assembly = assemble(load(config), login=login_here())
     anyio.run(_show, assembly, as_json)
 
 

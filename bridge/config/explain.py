@@ -15,6 +15,7 @@ from pydantic_core import ErrorDetails
 from bridge.config.agent import AgentSettings, ModelSettings, OpenAICompatibleSettings
 from bridge.config.fields import BAD, WRONG
 from bridge.config.nodes import ListNode, MappingNode, Node, ScalarNode, kind
+from bridge.config.oauth import OAuthSettings
 from bridge.config.problems import Problems, shown
 from bridge.config.process import ARGV
 from bridge.config.results import ResultsSettings
@@ -34,13 +35,14 @@ Location = Sequence[str | int]
 _KEY = "[key]"  # how pydantic marks an error of a mapping's key
 _INSIDE: dict[type[BaseModel], dict[str, type[BaseModel]]] = {
     Settings: {"serve": ServeSettings, "results": ResultsSettings, "agent": AgentSettings},
-    UpstreamSettings: {"tools": ToolRules},
+    UpstreamSettings: {"tools": ToolRules, "oauth": OAuthSettings},
     ServeSettings: {"http": HttpSettings},
     AgentSettings: {"model": ModelSettings},
     ModelSettings: {"openai_compatible": OpenAICompatibleSettings},
 }
 _AROUND: dict[type[BaseModel], tuple[str, type[BaseModel]]] = {
     ToolRules: ("tools", UpstreamSettings),
+    OAuthSettings: ("oauth", UpstreamSettings),
     HttpSettings: ("http", ServeSettings),
     ModelSettings: ("model", AgentSettings),
     OpenAICompatibleSettings: ("openai_compatible", ModelSettings),
@@ -151,8 +153,8 @@ def _model(location: Location) -> type[BaseModel]:
             return Settings
         case ("upstreams", _):
             return UpstreamSettings
-        case ("upstreams", _, _):
-            return ToolRules
+        case ("upstreams", _, key):
+            return _INSIDE[UpstreamSettings].get(str(key), ToolRules)
         case ("tools", _):
             return LocalToolSettings
         case ("serve",):

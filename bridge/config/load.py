@@ -23,6 +23,7 @@ from bridge.config.nodes import (
     MappingNode,
     Node,
     ScalarNode,
+    at,
     from_python,
     kind,
     mapping_node,
@@ -141,7 +142,10 @@ def _with_directories(root: Node) -> Node:
     entries = dict(root.entries)
     upstreams, agent = entries.get("upstreams"), entries.get("agent")
     if isinstance(upstreams, MappingNode):
-        named = {name: _with_directory(upstream) for name, upstream in upstreams.entries.items()}
+        named = {
+            name: _with_login(_with_directory(upstream))
+            for name, upstream in upstreams.entries.items()
+        }
         entries["upstreams"] = replace(upstreams, entries=named)
 
     store = agent.entries.get("store") if isinstance(agent, MappingNode) else None
@@ -170,6 +174,19 @@ def _with_directory(upstream: Node) -> Node:
         cwd = ScalarNode(".", command.place)
 
     return upstream if cwd is None else _with_entry(upstream, "cwd", _absolute(cwd))
+
+
+def _with_login(upstream: Node) -> Node:
+    """The file of its login from the directory of the file that names it."""
+    oauth = at(upstream, "oauth")
+    if not isinstance(upstream, MappingNode) or not isinstance(oauth, MappingNode):
+        return upstream
+
+    store = oauth.entries.get("token_store")
+    if store is None:
+        return upstream
+
+    return _with_entry(upstream, "oauth", _with_entry(oauth, "token_store", _absolute(store)))
 
 
 def _absolute(written: Node) -> Node:

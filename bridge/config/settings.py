@@ -28,6 +28,7 @@ from bridge.config.network import (
     WorkerCount,
     is_loopback,
 )
+from bridge.config.oauth import OAuthSettings, login_in_words
 from bridge.config.process import Argv, Directory, Env
 from bridge.config.results import ResultsSettings
 from bridge.config.secret import SecretMapping
@@ -70,7 +71,8 @@ class UpstreamSettings(Closed):
 
     Exactly one of `command` (an argument list; no shell) and `url` is set. `env`, which reads
     as a mapping of plain texts, is given to the command besides the few variables every child
-    gets; `headers` likewise ride on every request to the URL. `prefix` None is "<upstream>__".
+    gets; `headers` likewise ride on every request to the URL; with `oauth`, a person logs in
+    there. `prefix` None is "<upstream>__".
     `timeout` bounds a whole call, `connect_timeout` the connecting; `max_message` one message.
     `media` is what an agent's model gets of pictures and sounds in answers: a description
     ("text"), them, too ("parts"), or the names under which they are kept ("artifacts").
@@ -85,6 +87,7 @@ class UpstreamSettings(Closed):
     cwd: Directory | None = None
     transport: Transport = "auto"
     headers: Headers = Field(default_factory=SecretMapping)
+    oauth: OAuthSettings | None = None
     prefix: Prefix | None = None
     tools: ToolRules = Field(default_factory=ToolRules)
     media: Media = "text"
@@ -112,7 +115,23 @@ class UpstreamSettings(Closed):
 
         return url
 
-    @field_validator("transport", "headers", mode="after")
+    @field_validator("oauth", mode="before")
+    @classmethod
+    def _login_in_words(cls, value: Any) -> Any:
+        return login_in_words(value)
+
+    @field_validator("oauth", mode="after")
+    @classmethod
+    def _one_authorization(
+        cls, oauth: OAuthSettings | None, info: ValidationInfo
+    ) -> OAuthSettings | None:
+        names = {name.lower() for name in info.data.get("headers", ())}
+        if oauth is not None and "authorization" in names:
+            raise bad("headers has an Authorization already. Remove that, or this.")
+
+        return oauth
+
+    @field_validator("transport", "headers", "oauth", mode="after")
     @classmethod
     def _needs_url(cls, value: Any, info: ValidationInfo) -> Any:
         if info.data.get("command") and value and value != "auto":

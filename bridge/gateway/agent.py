@@ -25,6 +25,7 @@ from bridge.gateway.assembly import assemble
 from bridge.gateway.live import Gateway, running
 from bridge.gateway.resolve import resolve
 from bridge.gateway.scripted_demo import scripted_demo
+from bridge.gateway.state import state_directory as state_directory
 from bridge.models.openai_compatible import OpenAICompatible
 from bridge.stores.database import open_database
 from bridge.stores.files import FileArtifactService
@@ -129,12 +130,6 @@ async def open_stores(
             SqlApprovalStore(database),
             FileArtifactService(artifacts),
         )
-
-
-def state_directory(environ: Mapping[str, str]) -> Path:
-    """Where bridge keeps what is to outlive it (XDG Base Directory Specification)."""
-    home = Path(environ.get("XDG_STATE_HOME", ""))
-    return (home if home.is_absolute() else Path.home() / ".local" / "state") / "bridge"
 
 
 def to_model(settings: ModelSettings) -> Model:

@@ -10,6 +10,7 @@ import anyio
 from bridge.config.settings import LocalToolSettings, Settings, ToolRules, UpstreamSettings
 from bridge.core.tool import Tool, Toolset, is_function_tool
 from bridge.errors import ConfigError, ToolsetError
+from bridge.gateway.logins import Login, to_account
 from bridge.gateway.resolve import resolve, resolve_provider
 from bridge.tools.catalog import Catalog
 from bridge.tools.checked import CheckedToolset, literally
@@ -53,19 +54,24 @@ class Assembly:
 
 
 def assemble(
-    settings: Settings, *, patience: float | None = None, host: str | None = None
+    settings: Settings,
+    *,
+    patience: float | None = None,
+    host: str | None = None,
+    login: Login | None = None,
 ) -> Assembly:
     """Put together what the settings describe; nothing is started, nothing is connected.
 
     `patience` bounds, in seconds, how long one upstream may hold up the tools of the others where
     nobody keeps them connected; see `CombinedToolset`. `host`, where several processes serve
-    together, is the Unix socket of the one that keeps the conversations with upstreams.
+    together, is the Unix socket of the one that keeps the conversations with upstreams. `login`
+    shows a person where to log in to one that wants that; without it nobody is asked.
 
     Raises:
         ConfigError: A function that the settings name cannot be found or used.
     """
     upstreams = {
-        name: to_upstream(name, one, host)
+        name: to_upstream(name, one, host, login)
         for name, one in settings.upstreams.items()
         if one.enabled
     }
@@ -79,9 +85,11 @@ def assemble(
     return Assembly(settings, upstreams, toolset, Catalog(toolset))
 
 
-def to_upstream(name: str, settings: UpstreamSettings, host: str | None = None) -> MCPToolset:
+def to_upstream(
+    name: str, settings: UpstreamSettings, host: str | None = None, login: Login | None = None
+) -> MCPToolset:
     """The MCP server as a toolset of its own names, not connected yet."""
-    target = to_target(settings)
+    target = to_target(name, settings, login)
     return MCPToolset(
         target if host is None else Hosted(name, host, target),
         name=name,
@@ -95,10 +103,14 @@ def to_upstream(name: str, settings: UpstreamSettings, host: str | None = None) 
     )
 
 
-def to_target(settings: UpstreamSettings) -> Command | Endpoint:
+def to_target(
+    name: str, settings: UpstreamSettings, login: Login | None = None
+) -> Command | Endpoint:
     """Where the server is found, with what is secret about it."""
-    if settings.url is not None:
-        return Endpoint(settings.url, settings.transport, settings.headers)
+    url, oauth = settings.url, settings.oauth
+    if url is not None:
+        account = None if oauth is None else to_account(name, url, oauth, login)
+        return Endpoint(url, settings.transport, settings.headers, account)
 
     return Command(settings.command, settings.env, settings.cwd)
 

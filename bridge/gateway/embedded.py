@@ -9,6 +9,7 @@ from bridge.config.load import load
 from bridge.core.context import ReadonlyContext
 from bridge.core.tool import Tool
 from bridge.gateway.assembly import Assembly, assemble
+from bridge.gateway.logins import Login
 from bridge.tools.closing import Closing
 from bridge.tools.toolsets import Composable
 from bridge.upstream.status import UpstreamStatus
@@ -58,8 +59,11 @@ class ConfiguredToolset(Composable, Closing):
         await self._assembly.aclose()
 
 
-def open_toolset(*paths: str | Path) -> ConfiguredToolset:
+def open_toolset(*paths: str | Path, login: Login | None = None) -> ConfiguredToolset:
     """Read configuration files, merged left to right, as one toolset.
+
+    `login` takes an upstream's name and a URL, and shows the URL to a person, who logs in there;
+    without it nobody is asked.
 
     Use it as `async with open_toolset("bridge.yaml") as toolset:`, or call its `aclose()`.
 
@@ -67,4 +71,4 @@ def open_toolset(*paths: str | Path) -> ConfiguredToolset:
         ConfigError: Everything that is wrong with them, at once.
     """
     settings = load(paths)
-    return ConfiguredToolset(assemble(settings, patience=settings.serve.startup_wait))
+    return ConfiguredToolset(assemble(settings, patience=settings.serve.startup_wait, login=login))

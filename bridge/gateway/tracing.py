@@ -32,7 +32,7 @@ OTLP: Final = ("otlp_proto_http", "otlp_proto_grpc")
 
 PARENT, STATE = "traceparent", "tracestate"
 TRACEPARENT: Final = re.compile(
-    "(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.{0,512})?"
+    "(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.{0,512})?"
 )
 NOWHERE: Final = Context()
 LONGEST_STATE: Final = 512  # W3C Trace Context, section 3.3.1.5

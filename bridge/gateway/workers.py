@@ -77,7 +77,9 @@ async def serve_workers(
 def hosted(settings: Settings) -> Mapping[str, Hosting]:
     """The upstreams, as the host of their conversations takes them."""
     return {
-        name: Hosting(to_target(one), one.connect_timeout, Limits(message_bytes=one.max_message))
+        name: Hosting(
+            to_target(name, one), one.connect_timeout, Limits(message_bytes=one.max_message)
+        )
         for name, one in settings.upstreams.items()
         if one.enabled
     }

@@ -19,6 +19,7 @@ from bridge.downstream.peers import open_peers
 from bridge.gateway.assembly import assemble
 from bridge.gateway.keeping import keeping
 from bridge.gateway.live import running
+from bridge.gateway.observing import observing
 from bridge.gateway.offerings import to_handlers
 
 LAST_SECONDS = 6.0
@@ -75,12 +76,13 @@ async def serve_task(task: Task, on_ready: Callable[[str], None]) -> None:
     group = os.path.basename(task.directory)
     async with (
         open_peers(Path(task.directory), task.mark) as peers,
+        observing(assembly, "http") as seen,
         keeping(task.settings.results, group) as large,
         running(assembly) as gateway,
     ):
         settle = partial(gateway.gathered, task.settings.serve.startup_wait)
         await serve_http(
-            to_handlers(gateway.assembly, settle, large=large),
+            to_handlers(gateway.assembly, settle, seen.observers, large),
             task.host,
             task.port,
             http.path,
@@ -88,6 +90,7 @@ async def serve_task(task: Task, on_ready: Callable[[str], None]) -> None:
             allowed_hosts=http.allowed_hosts,
             allowed_origins=http.allowed_origins,
             on_ready=on_ready,
+            pages=seen.pages,
             neighbours=peers,
             listening=listening,
         )

@@ -21,7 +21,6 @@ from bridge.upstream.clock import standing_still
 
 REFUSAL_BYTES = 64 * 1024
 REFUSAL_SECONDS = 1.0
-INSUFFICIENT = re.compile(r'\berror="?insufficient_scope\b')
 VERSION_HEADER = "MCP-Protocol-Version"
 
 
@@ -43,7 +42,17 @@ class Refusal:
     @property
     def wants_scope(self) -> bool:
         """Whether it knows us, and we may too little."""
-        return self.status == 403 and INSUFFICIENT.search(self.challenge) is not None
+        return self.status == 403 and self.field("error") == "insufficient_scope"
+
+    @property
+    def scope(self) -> str:
+        """The scopes that would do, separated by spaces; empty if it does not say."""
+        return self.field("scope")
+
+    def field(self, name: str) -> str:
+        """One parameter of the challenge; empty if there is none (RFC 9110, section 11.2)."""
+        found = re.search(rf'(?<![\w-]){name}\s*=\s*(?:"([^"]*)"|([^\s,"]+))', self.challenge)
+        return "" if found is None else found[1] or found[2] or ""
 
     @property
     def is_about_us(self) -> bool:
@@ -109,11 +118,12 @@ class AuthorizedTemplate:
             with standing_still(*sending.blocks):
                 used = await self._credentials.current()
 
+        had_scope = False
         for again in (False, True):
             response = await self._plain.send(_with(extra, used), content, sending)
             challenge = response.header("www-authenticate")
             refusal = Refusal(response.status, challenge, self._version)
-            if not refusal.is_about_us:
+            if not refusal.is_about_us or (had_scope and refusal.wants_scope):
                 return response
 
             try:
@@ -121,6 +131,7 @@ class AuthorizedTemplate:
             finally:
                 await response.aclose()
 
+            had_scope = refusal.wants_scope
             sending.sent = False  # it was refused: nothing ran
             with standing_still(*sending.blocks):
                 used = await self._credentials.renewed(refusal, used, again=again)

@@ -270,7 +270,8 @@ async def open_http(
 ) -> AsyncIterator[HttpChannel]:
     """A channel to `url`; nothing is sent before its first request.
 
-    `credentials` are presented with every request, where there are some. `default` is whose all is that the server says outside requests.
+    `credentials`, if any, are presented with each request. `default` is whose all is that the
+    server says outside requests.
 
     Raises:
         ChannelError: The URL or one of the headers cannot be used.

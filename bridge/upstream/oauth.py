@@ -18,16 +18,15 @@ from typing import TypeAlias
 from urllib.parse import urlsplit
 
 import anyio
-import httpx2
 from mcp.client.auth import AuthorizationCodeResult
-from mcp.client.auth.utils import extract_field_from_www_auth, union_scopes
-from mcp.shared.auth import OAuthClientInformationFull
+from mcp.client.auth.utils import union_scopes
 
 from bridge.telemetry import log
 from bridge.upstream.channel import ChannelError, HttpStatusError
 from bridge.upstream.credentials import LoginNeeded, Refusal
 from bridge.upstream.oauth_flow import Client, Flow, Keeping
 from bridge.upstream.oauth_loopback import LoginFailed, is_free, open_loopback
+from bridge.upstream.oauth_registration import Registration, bound, callbacks
 from bridge.upstream.oauth_store import Record, Store
 from bridge.upstream.owner import PerLoop
 
@@ -42,23 +41,6 @@ REFUSED_SECONDS = 30.0  # in which a login that failed is not asked for again
 
 Login: TypeAlias = Callable[[str, str], Awaitable[None]]
 """Takes an upstream's name and the URL where a person logs in to it, and shows it to one."""
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Registration:
-    """What is settled with the authorization server beforehand; all of it may be left out.
-
-    `client_id` and `client_secret` are ours there, and `issuer` says where that is;
-    `client_metadata_url` is where our own description is found. `scopes` are asked for instead of
-    those that the server names. `redirect_port` is where browsers come back to; 0 is any.
-    """
-
-    client_id: str = ""
-    client_secret: str = ""
-    client_metadata_url: str = ""
-    issuer: str = ""
-    scopes: tuple[str, ...] = ()
-    redirect_port: int = 0
 
 
 @dataclass(slots=True)
@@ -94,10 +76,11 @@ class OAuth:
         self._record = Record()
         self._turns = PerLoop(anyio.Lock)
         self._patience = _Patience()
+        self._is_anew = False
 
     def __getstate__(self) -> dict[str, object]:
         """What survives pickling: everything but what is alive."""
-        alive = {"_store", "_record", "_turns", "_patience"}
+        alive = {"_store", "_record", "_turns", "_patience", "_is_anew"}
         return {name: value for name, value in self.__dict__.items() if name not in alive}
 
     def __setstate__(self, state: dict[str, object]) -> None:
@@ -107,28 +90,31 @@ class OAuth:
 
     def header(self) -> str | None:
         """See `Credentials.header`."""
-        return self._record.header
+        return None if self._is_anew else self._record.header
 
     async def current(self) -> str | None:
         """See `Credentials.current`."""
+        if self._is_anew:
+            return None
+
         if self._record.tokens is None:
-            self._record = self._settled(await self._store.read())
+            self._record = self._registration.settle(await self._store.read())
 
         if self._record.header is None and self._record.is_renewable:
             async with self._turn():
-                if self._record.header is None:
-                    await self._renewed("")
+                if self._record.header is None and await self._renewed(""):
+                    return self._presented()
 
         return self._record.header
 
     async def renewed(self, refusal: Refusal, used: str | None, *, again: bool) -> str:
         """See `Credentials.renewed`."""
         async with self._turn():
-            header = self._record.header
+            header = self.header()
             if header is not None and header != used:
                 return header  # somebody else was refused before us, and has what is needed
 
-            is_expired = refusal.status == 401 and not again
+            is_expired = refusal.status == 401 and not again and not self._is_anew
             if is_expired and self._record.is_renewable and await self._renewed(refusal.version):
                 return self._presented()
 
@@ -148,16 +134,9 @@ class OAuth:
         async with self._turn():
             await self._asked(Refusal(401), self._login)
 
-    async def forget(self) -> None:
-        """Drop the tokens, so that the next request needs a person; the registration stays.
-
-        Raises:
-            ChannelError: They cannot be dropped.
-        """
-        async with self._turn():
-            granted = self._record.tokens.scope if self._record.tokens is not None else None
-            wanted = union_scopes(granted, self._record.wanted) or ""
-            await self._keep(replace(self._record, tokens=None, expires_at=None, wanted=wanted))
+    def begin_anew(self) -> None:
+        """Let the next request need a person, whatever was kept; that stays until one comes."""
+        self._is_anew = True
 
     def secrets(self) -> Iterator[str]:
         """See `Credentials.secrets`."""
@@ -166,41 +145,28 @@ class OAuth:
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
-        """A block that one task, of all processes that share the file, is in; the record is fresh."""
+        """A block for one task of all processes that share the file, with what it holds now."""
         seconds = TURN_SECONDS if self._login is None else LOGIN_SECONDS
         async with self._turns.here(), self._store.turn(seconds):
-            self._record = self._settled(await self._store.read())
+            self._record = self._registration.settle(await self._store.read())
             yield
-
-    def _settled(self, record: Record) -> Record:
-        """A record of ours, as who was settled beforehand."""
-        given = self._registration
-        if not given.client_id:
-            return record
-
-        if record.client is None or record.client.client_id != given.client_id:
-            record = replace(record, tokens=None)
-
-        client = record.client.model_dump() if record.client is not None else {}
-        known = client if client.get("client_id") == given.client_id else {}
-        settled = {
-            "client_id": given.client_id,
-            "client_secret": given.client_secret or None,
-            "issuer": given.issuer or known.get("issuer"),
-            "token_endpoint_auth_method": known.get("token_endpoint_auth_method"),
-        }
-        return replace(record, client=OAuthClientInformationFull.model_validate(settled))
 
     async def _keep(self, record: Record) -> None:
         self._record = record
         await self._store.write(record)
 
-    def _presented(self) -> str:
-        header = self._record.header
-        if header is None:
-            raise LoginFailed("its authorization server gave a token whose time is over")
+    def _granted(self, more: str) -> str:
+        """The scopes that we have, and more."""
+        granted = self._record.tokens.scope if self._record.tokens is not None else None
+        return union_scopes(granted, more) or ""
 
-        return header
+    def _presented(self) -> str:
+        """What was just granted, however soon its time is over."""
+        tokens = self._record.tokens
+        if tokens is None:
+            raise LoginFailed("its authorization server gave no token")
+
+        return f"Bearer {tokens.access_token}"
 
     async def _renewed(self, version: str) -> bool:
         """Use the refresh token; whether that gave a new token."""
@@ -219,8 +185,7 @@ class OAuth:
         if not refusal.wants_scope:
             return LoginNeeded(f"needs login; {command}")
 
-        scope = _field(refusal, "scope") or ""
-        await self._keep(replace(self._record, wanted=scope))
+        await self._keep(replace(self._record, wanted=self._granted(refusal.scope)))
         return HttpStatusError(403, f"it wants more than was granted; {command}")
 
     async def _asked(self, refusal: Refusal, login: Login) -> None:
@@ -236,8 +201,13 @@ class OAuth:
             raise LoginFailed(f"the server wants yet another login after {within}")
 
         patience.asked_at.append(now)
+        wanted = self._record.wanted
+        scoped = self._registration.scoped(
+            refusal, self._granted(wanted) if self._is_anew else wanted
+        )
         try:
-            await self._keep(await self._logged_in(self._scoped(refusal), login))
+            await self._keep(await self._logged_in(scoped, login))
+            self._is_anew = False
         except LoginFailed as exc:
             patience.failed_at, patience.failure = time.monotonic(), str(exc)
             raise
@@ -260,7 +230,7 @@ class OAuth:
             keeping = Keeping(self._for_callback(loopback.url), self._keep)
             flow = Flow(self._url, self._client(loopback.url), keeping, show, answer)
             with anyio.move_on_after(LOGIN_SECONDS):
-                return self._bound(await flow.log_in(refusal))
+                return bound(await flow.log_in(refusal))
 
         if not shown:
             raise LoginFailed("its authorization server did not answer in time")
@@ -276,50 +246,14 @@ class OAuth:
         if self._registration.redirect_port:
             return self._registration.redirect_port
 
-        registered = _callbacks(self._record)
+        registered = callbacks(self._record)
         port = urlsplit(registered[0]).port if registered else None
         return port if port is not None and is_free(port) else 0
 
     def _for_callback(self, url: str) -> Record:
         """The record to begin with: a registration for another callback is made anew."""
-        registered = _callbacks(self._record)
+        registered = callbacks(self._record)
         if registered and url not in registered:
             return replace(self._record, client=None)
 
         return self._record
-
-    def _bound(self, record: Record) -> Record:
-        """A client that was settled beforehand belongs to where it was first used (RFC 8414)."""
-        if record.client is not None and record.client.issuer is None and record.server is not None:
-            record.client.issuer = str(record.server.issuer)
-
-        return record
-
-    def _scoped(self, refusal: Refusal) -> Refusal:
-        """The refusal, wanting the scopes that are to be asked for."""
-        scope = " ".join(self._registration.scopes)
-        wanted = _field(refusal, "scope")
-        if self._record.wanted or refusal.wants_scope or not scope:
-            granted = self._record.tokens.scope if self._record.tokens is not None else None
-            scope = union_scopes(scope, union_scopes(self._record.wanted, wanted)) or ""
-            scope = (union_scopes(granted, scope) or "") if refusal.wants_scope else scope
-
-        parts = {
-            "error": _field(refusal, "error"),
-            "resource_metadata": _field(refusal, "resource_metadata"),
-            "scope": scope,
-        }
-        challenge = ", ".join(f'{name}="{value}"' for name, value in parts.items() if value)
-        return replace(refusal, challenge=f"Bearer {challenge}".rstrip())
-
-
-def _field(refusal: Refusal, name: str) -> str | None:
-    """One parameter of the challenge, as the SDK reads it."""
-    headers = {"WWW-Authenticate": refusal.challenge}
-    return extract_field_from_www_auth(httpx2.Response(refusal.status, headers=headers), name)
-
-
-def _callbacks(record: Record) -> list[str]:
-    """The addresses that the authorization server knows of us."""
-    known = record.client.redirect_uris if record.client is not None else None
-    return [str(url) for url in known or ()]

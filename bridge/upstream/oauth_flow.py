@@ -7,17 +7,14 @@ request that was refused, which is answered with that refusal instead of being s
 from __future__ import annotations
 
 import logging
-import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from ipaddress import ip_address
 
 import anyio
 import httpx2
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
-from mcp.client.auth.utils import issuers_match
 from mcp.shared.auth import (
     AuthorizationCodeResult,
     OAuthClientInformationFull,
@@ -27,11 +24,11 @@ from mcp.shared.auth import (
 
 from bridge.upstream.credentials import VERSION_HEADER, Refusal
 from bridge.upstream.oauth_loopback import LoginFailed
+from bridge.upstream.oauth_places import BoundedStream, check_place
 from bridge.upstream.oauth_store import Record
-from bridge.upstream.wording import excerpt, place, reason
+from bridge.upstream.wording import excerpt, reason
 
 STEP_SECONDS = 15.0  # for one answer of the authorization server
-ANSWER_BYTES = 1024 * 1024
 CLIENT_NAME = "bridge"
 NATIVE_GRANTS = ["authorization_code", "refresh_token"]
 
@@ -178,12 +175,12 @@ class Flow:
                 outgoing = await flow.asend(response)
 
     async def _send(self, client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
-        await self._check(request.url)
+        await check_place(request.url, self._url)
         with anyio.fail_after(STEP_SECONDS):
             response = await client.send(request, stream=True, follow_redirects=False)
             try:
                 if isinstance(response.stream, httpx2.AsyncByteStream):
-                    response.stream = _Bounded(response.stream)
+                    response.stream = BoundedStream(response.stream)
 
                 await response.aread()
             finally:
@@ -194,7 +191,7 @@ class Flow:
     async def _ask(self, url: str) -> None:
         """Show a person where to log in, once it is clear that the place can be trusted."""
         context = self._provider.context
-        await self._check(httpx2.URL(url))
+        await check_place(httpx2.URL(url), self._url)
         self._check_issuer()
         methods = context.oauth_metadata and context.oauth_metadata.code_challenge_methods_supported
         if "S256" not in (methods or ()):
@@ -211,7 +208,7 @@ class Flow:
         """Credentials, and a person's consent, are for one authorization server alone."""
         context, ours = self._provider.context, self._client
         issuer = str(context.oauth_metadata.issuer) if context.oauth_metadata else ""
-        is_other = bool(ours.issuer) and not issuers_match(issuer, ours.issuer)
+        is_other = bool(ours.issuer) and issuer.removesuffix("/") != ours.issuer.removesuffix("/")
         if ours.client_id and (
             context.client_info is None or context.client_info.client_id != ours.client_id
         ):
@@ -228,62 +225,6 @@ class Flow:
         known = metadata.token_endpoint_auth_methods_supported if metadata is not None else None
         basic, post = "client_secret_basic", "client_secret_post"
         return post if known and post in known and basic not in known else basic
-
-    async def _check(self, url: httpx2.URL) -> None:
-        """Refuse to talk where the server, which names the place, should not lead us.
-
-        That is anywhere without TLS, and into our network from outside of it. A server that we
-        reach ourselves on this machine, or without TLS, may lead to its own host.
-        """
-        if url.host == self._url.host and url.scheme in {"https", self._url.scheme}:
-            return
-
-        is_local = is_loopback(url.host) and is_loopback(self._url.host)
-        if url.scheme != "https" and not (url.scheme == "http" and is_local):
-            raise LoginFailed(f"it leads to {place(url)}, which is not https; refused")
-
-        if await is_inside(url.host) and not await is_inside(self._url.host):
-            raise LoginFailed(f"it leads to {place(url)}, which is not on the internet; refused")
-
-
-class _Bounded(httpx2.AsyncByteStream):
-    """A body of at most `ANSWER_BYTES`."""
-
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
-        self._stream = stream
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = ANSWER_BYTES
-        async for piece in self._stream:
-            left -= len(piece)
-            if left < 0:
-                raise LoginFailed(
-                    f"its authorization server answers with over {ANSWER_BYTES} bytes"
-                )
-
-            yield piece
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-
-def is_loopback(host: str) -> bool:
-    """Whether this names this machine, without asking anybody."""
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-async def is_inside(host: str) -> bool:
-    """Whether a host has an address that the internet does not lead to."""
-    try:
-        found = await anyio.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except OSError:
-        return False  # a proxy may know it, or nobody does
-
-    addresses = [str(entry[4][0]).partition("%")[0] for entry in found]
-    return not all(ip_address(address).is_global for address in addresses)
 
 
 @contextmanager

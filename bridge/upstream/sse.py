@@ -216,7 +216,8 @@ async def open_sse(
 ) -> AsyncIterator[SseChannel]:
     """A channel to the server whose event stream is at `url`; it ends with the block.
 
-    `credentials` are presented with every request, where there are some. `default` is whose all is that the server says outside requests.
+    `credentials`, if any, are presented with each request. `default` is whose all is that the
+    server says outside requests.
 
     Raises:
         ChannelError: There is no such stream, or it names no endpoint to send to.

@@ -78,6 +78,9 @@ def main() -> None:
             str(count): [*serve, "--port", "{port}", "--workers", str(count)] for count in WORKERS
         }
         with running.running(commands) as servers:
+            for server in servers.values():  # connections are taken before who serves has begun
+                measured(server, "modern", options.clients * 4, options.clients)
+
             for era in ("legacy", "modern"):
                 runs: dict[str, list[dict[str, Any]]] = {name: [] for name in servers}
                 for _ in range(options.rounds):

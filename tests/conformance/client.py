@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import anyio
+import httpx2
 
 import bridge
 from bridge.errors import BridgeError
@@ -42,9 +43,15 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
+async def _log_in(upstream: str, url: str) -> None:
+    """Be the browser of a person who agrees: the suite's server sends it to bridge at once."""
+    async with httpx2.AsyncClient(follow_redirects=True) as browser:
+        await browser.get(url)
+
+
 async def _embed(task: Task, path: Path) -> None:
     """Call the tools of the configured toolset."""
-    async with bridge.open_toolset(path) as toolset:
+    async with bridge.open_toolset(path, login=_log_in) as toolset:
         ctx = bridge.local_context()
         tools = {tool.name: tool for tool in await toolset.tools(ctx)}
         for status in toolset.statuses():

@@ -13,6 +13,10 @@ from typing import Any
 LISTING = ("initialize", "request-metadata", "json-schema-ref-no-deref")
 """The scenarios whose tools, if any, cannot be called."""
 
+DESCRIPTION = "https://conformance-test.local/client-metadata.json"
+"""Where the suite says that a description of its client is."""
+
+SETTLED = ("client_id", "client_secret", "issuer")
 ECHO = "json_schema_echo"
 RICH = "json_schema_2020_12_tool"
 VALUES: Mapping[str, Any] = {
@@ -51,12 +55,19 @@ def config(task: Task) -> Iterator[Path]:
     """A configuration of bridge whose one upstream is the suite's server."""
     with tempfile.TemporaryDirectory(prefix="bridge-conformance-") as place:
         path = Path(place, "bridge.yaml")
-        path.write_text(json.dumps(_settings(task)), "utf-8")  # JSON is YAML
+        path.write_text(json.dumps(_settings(task, place)), "utf-8")  # JSON is YAML
         yield path
 
 
-def _settings(task: Task) -> dict[str, Any]:
-    return {"upstreams": {"server": {"url": task.url, "prefix": ""}}}
+def _settings(task: Task, place: str) -> dict[str, Any]:
+    server: dict[str, Any] = {"url": task.url, "prefix": ""}
+    if task.scenario.startswith("auth/"):
+        given = {key: task.context[key] for key in SETTLED if key in task.context}
+        login = {"client_metadata_url": DESCRIPTION, "token_store": f"{place}/login.json"}
+        server["oauth"] = {**login, **given}
+
+    # A login may take longer than an embedded toolset waits for one upstream.
+    return {"upstreams": {"server": server}, "serve": {"startup_wait": "60s"}}
 
 
 def calls(

@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import anyio
@@ -38,21 +39,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--examples", type=int, default=200, help="of each generated kind")
     args = parser.parse_args(argv)
     try:
-        return anyio.run(_run, args)
+        with tempfile.TemporaryDirectory(prefix="bridge-differential-") as place:
+            return anyio.run(_run, args, Path(place).resolve())
     except Unavailable as exc:
         sys.stderr.write(f"{exc}\n")
         return 2
 
 
-async def _run(args: argparse.Namespace) -> int:
+async def _run(args: argparse.Namespace, place: Path) -> int:
     compared = different = 0
-    with tempfile.TemporaryDirectory(prefix="bridge-differential-") as place:
-        async with aclosing(_pairs(args, Path(place).resolve())) as pairs:
-            async for pair in pairs:
-                compared += pair.compared
-                different += len(pair.differences)
-                sys.stdout.write(shown(pair))
-                sys.stdout.flush()
+    async with aclosing(_pairs(args, place)) as pairs:
+        async for pair in pairs:
+            compared += pair.compared
+            different += len(pair.differences)
+            sys.stdout.write(shown(pair))
+            sys.stdout.flush()
 
     sys.stdout.write(f"{compared} answers compared, {different} differ\n")
     return 1 if different else 0
@@ -60,22 +61,19 @@ async def _run(args: argparse.Namespace) -> int:
 
 async def _pairs(args: argparse.Namespace, place: Path) -> AsyncIterator[Pair]:
     wanted = args.server or [*KINDS, *SEVERAL]
-    for name in wanted:
-        for one in KINDS[name]() if name in KINDS else ():
-            for pair in await alone(one, args.transport, place):
-                yield pair
+    for server in [one for name in wanted if name in KINDS for one in KINDS[name]()]:
+        for pair in await alone(server, args.transport, place):
+            yield pair
 
     if "together" in wanted:
         for pair in await together(servers(), args.transport, place):
             yield pair
 
-    if "generated" in wanted:
-        for transport in args.transport:
-            for era in ERAS:
-                here = place / f"generated-{transport}-{era}"
-                explore = partial(explored, here, transport, era, args.examples)
-                for pair in await anyio.to_thread.run_sync(explore):
-                    yield pair
+    for transport, era in product(args.transport, ERAS) if "generated" in wanted else ():
+        here = place / f"generated-{transport}-{era}"
+        explore = partial(explored, here, transport, era, args.examples)
+        for pair in await anyio.to_thread.run_sync(explore):
+            yield pair
 
 
 def shown(pair: Pair) -> str:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.differential import rewrites
+from tests.differential.addressing import Addressing, Member, View
 from tests.differential.requests import PLACE, REFUSED, Request, replaced
-from tests.differential.rewrites import Addressing, Member, View
 from tests.differential.servers import ROOT, Server, settings
 from tests.differential.talk import ERAS, LISTS, Era, Talk
 from tests.differential.wire import Command, Message, Transport, Url, Where, connected
@@ -101,12 +101,23 @@ def _short(value: Any) -> str:
     return text if len(text) < 300 else f"{text[:300]}…"
 
 
-async def direct(server: Server, place: Path) -> list[Told]:
-    """What the server says by itself, asked once for each era that clients of bridge have."""
-    async with server.at(place) as where, connected(where) as wire:
+async def direct(server: Server, place: Path, *, anew: bool) -> list[Told]:
+    """What the server says by itself, asked once for each era that clients of bridge have.
+
+    `anew` begins a conversation for each, as a bridge does that is started for each client.
+    """
+    async with server.at(place) as where:
+        if anew:
+            return [(await _conversed(where, server, place, [run]))[0] for run in ERAS]
+
+        return await _conversed(where, server, place, ERAS)
+
+
+async def _conversed(where: Where, server: Server, place: Path, runs: Sequence[str]) -> list[Told]:
+    async with connected(where) as wire:
         talk = Talk(wire, server.era)
         greeting = await talk.begin()
-        return [await _told(talk, server, place, run, greeting) for run in ERAS]
+        return [await _told(talk, server, place, run, greeting) for run in runs]
 
 
 async def _told(talk: Talk, server: Server, place: Path, run: str, greeting: Message) -> Told:
@@ -144,14 +155,7 @@ async def bridged(
     members: Mapping[Member, Where], place: Path, transport: Transport
 ) -> AsyncIterator[Where]:
     """`bridge serve` in front of these upstreams: how to start it, or where it listens."""
-    place.mkdir(parents=True, exist_ok=True)
-    config = place / "bridge.yaml"
-    upstreams = {
-        member.name: {**settings(where), "prefix": member.prefix}
-        for member, where in members.items()
-    }
-    serve = {"name": rewrites.STAMP["name"], "startup_wait": "60s"}
-    config.write_text(json.dumps({"upstreams": upstreams, "serve": serve}), "utf-8")
+    config = _configured(members, place)
     argv = (sys.executable, "-m", "bridge", "serve", str(config), "--transport", transport)
     if transport == "stdio":
         yield Command(argv, cwd=ROOT)
@@ -160,6 +164,18 @@ async def bridged(
     port = unused_port()
     async with started([*argv, "--port", str(port)], port=port, cwd=ROOT):
         yield Url(f"http://127.0.0.1:{port}{'/mcp' if transport == 'http' else '/sse'}", transport)
+
+
+def _configured(members: Mapping[Member, Where], place: Path) -> Path:
+    place.mkdir(parents=True, exist_ok=True)
+    upstreams = {
+        member.name: {**settings(where), "prefix": member.prefix}
+        for member, where in members.items()
+    }
+    serve = {"name": rewrites.STAMP["name"], "startup_wait": "60s"}
+    config = place / "bridge.yaml"
+    config.write_text(json.dumps({"upstreams": upstreams, "serve": serve}), "utf-8")  # is YAML
+    return config
 
 
 async def compared(
@@ -248,4 +264,10 @@ def addresses(told: Mapping[Member, Told]) -> Addressing:
         key: frozenset(uri for uri in uris if uris.count(uri) > 1) for key, uris in listed.items()
     }
     having = [one for one in told.values() if "resources" in one.greeting["result"]["capabilities"]]
-    return Addressing(twice["uri"], twice["uriTemplate"], frozenset(listed["uri"]), len(having) < 2)
+    return Addressing(
+        twice["uri"],
+        twice["uriTemplate"],
+        frozenset(listed["uri"]),
+        frozenset(listed["uriTemplate"]),
+        len(having) < 2,
+    )

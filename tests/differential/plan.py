@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import anyio
 
+from tests.differential.addressing import Member
 from tests.differential.compare import Pair, Told, compared, direct
-from tests.differential.rewrites import Member
 from tests.differential.servers import Server
 from tests.differential.wire import Transport
 
@@ -31,19 +31,31 @@ async def together(
 
 
 async def _compared(
-    members: dict[Member, Server], transports: Sequence[Transport], place: Path
+    members: Mapping[Member, Server], transports: Sequence[Transport], place: Path
 ) -> list[Pair]:
+    pairs: list[Pair] = []
+    told: dict[bool, Mapping[Member, Sequence[Told]]] = {}
+    for transport in transports:
+        anew = transport == "stdio"
+        if anew not in told:
+            told[anew] = await _directly(members, place / f"direct-{anew}", anew=anew)
+
+        pairs += await compared(members, told[anew], place / transport, transport)
+
+    return pairs
+
+
+async def _directly(
+    members: Mapping[Member, Server], place: Path, *, anew: bool
+) -> Mapping[Member, Sequence[Told]]:
+    """What each server says by itself; they are asked side by side."""
     told: dict[Member, Sequence[Told]] = {}
 
     async def ask(member: Member) -> None:
-        told[member] = await direct(members[member], place / "direct" / member.name)
+        told[member] = await direct(members[member], place / member.name, anew=anew)
 
     async with anyio.create_task_group() as group:
         for member in members:
             group.start_soon(ask, member)
 
-    pairs: list[Pair] = []
-    for transport in transports:
-        pairs += await compared(members, told, place / transport, transport)
-
-    return pairs
+    return {member: told[member] for member in members}

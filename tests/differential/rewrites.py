@@ -6,16 +6,16 @@ outcome with what came through bridge, whole. Each entry of `REWRITES` says why 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from bridge.downstream.kept import TEMPLATE
 from bridge.tools.names import offered_name
 from bridge.version import VERSION
+from tests.differential.addressing import View
 from tests.differential.requests import Request
-from tests.differential.talk import LISTS, Era
+from tests.differential.talk import LISTS, VERSIONS, Era
 from tests.differential.wire import Message
 
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
@@ -26,82 +26,6 @@ OWN = "(bridge's own)"
 """Stands in an expected error for what bridge words by itself."""
 
 NEVER_CACHED = {"ttlMs": 0, "cacheScope": "private"}
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """One upstream of bridge: its name there, and what stands before its names."""
-
-    name: str
-    prefix: str
-
-
-@dataclass(slots=True)
-class Addressing:
-    """Whose each URI is: `claimed` and `twins` (templates) are listed by more than one upstream.
-
-    `listed` and `templates` are all of them. Of a URI that nobody lists it is remembered who sent
-    it first.
-    """
-
-    claimed: frozenset[str] = frozenset()
-    twins: frozenset[str] = frozenset()
-    listed: frozenset[str] = frozenset()
-    templates: frozenset[str] = frozenset()
-    is_alone: bool = True
-    first: dict[str, str] = field(default_factory=dict)
-
-    def outward(self, member: Member, uri: str) -> str:
-        """How clients read this member's URI."""
-        if self.is_alone:
-            return uri
-
-        if uri in self.claimed or any(_makes(one, uri) for one in self.twins):
-            return labelled(member, uri)
-
-        if uri in self.listed or self.first.setdefault(uri, member.name) == member.name:
-            return uri
-
-        return labelled(member, uri)
-
-    def is_anybodys(self, uri: str) -> bool:
-        """Whether no upstream says that the URI is its own, so that every one has to be asked."""
-        is_made = any(_makes(one, uri) for one in self.templates)
-        return not (self.is_alone or uri in self.listed or is_made)
-
-    def template(self, member: Member, text: str) -> str:
-        """How clients read this member's URI template."""
-        return labelled(member, text) if text in self.twins else text
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """A member as a client of this era sees it; `uri` is what the client asked for, if any."""
-
-    member: Member
-    era: Era
-    addressing: Addressing
-    uri: str = ""
-
-    def asked(self, request: Request) -> Mapping[str, Any]:
-        """The params of a request in the words of bridge's clients."""
-        params = dict(request.params)
-        if request.method in ("tools/call", "prompts/get") and "name" in params:
-            params["name"] = offered_name(self.member.prefix, params["name"])
-
-        if request.method == "resources/read" and "uri" in params:
-            params["uri"] = self.addressing.outward(self.member, params["uri"])
-
-        if isinstance(ref := params.get("ref"), dict):
-            params["ref"] = self._reference(ref)
-
-        return params
-
-    def _reference(self, ref: Mapping[str, Any]) -> dict[str, Any]:
-        if "name" in ref:
-            return {**ref, "name": offered_name(self.member.prefix, ref["name"])}
-
-        return {**ref, "uri": self.addressing.template(self.member, ref["uri"])}
 
 
 Change: TypeAlias = Callable[[View, str, Message], Message]
@@ -161,49 +85,47 @@ def merged(views: Sequence[View], method: str, replies: Sequence[Message]) -> Me
 
 def greeting(era: Era, greetings: Sequence[Message]) -> Message:
     """The answer to `initialize` or `server/discover`: who we are, and what truly crosses."""
-    declared = [one["result"].get("capabilities", {}) for one in greetings]
-    shared: dict[str, Any] = {"tools": {"listChanged": True}}  # what was listed may change
-    if any("prompts" in one for one in declared):
-        shared["prompts"] = {"listChanged": True}
-
-    shared["resources"] = {}  # large results are read as such
-    if resources := [one["resources"] for one in declared if "resources" in one]:
-        follows = any(one.get("subscribe") for one in resources)
-        shared["resources"] = {"listChanged": True, **({"subscribe": True} if follows else {})}
-
-    if any("completions" in one for one in declared):
-        shared["completions"] = {}
-
-    if era == "legacy" and any("logging" in one for one in declared):
-        shared["logging"] = {}  # a modern client says with each request what it wants
-
-    extensions: dict[str, Any] = {}
-    for one in reversed(declared):
-        extensions |= one.get("extensions", {})
-
+    crossing = _crossing(era, [one["result"].get("capabilities", {}) for one in greetings])
     if era == "legacy":
-        extensions.pop(TASKS, None)  # a legacy client could not follow them
+        result = {"protocolVersion": VERSIONS["legacy"], "serverInfo": STAMP}
+        return {"result": {**result, "capabilities": crossing}}
 
-    if extensions:
-        shared["extensions"] = extensions
-
-    if era == "legacy":
-        result = {"protocolVersion": "2025-11-25", "serverInfo": STAMP}
-        return {"result": {**result, "capabilities": shared}}
-
-    known = {"supportedVersions": ["2026-07-28"], "capabilities": shared, **NEVER_CACHED}
+    known = {"supportedVersions": [VERSIONS["modern"]], "capabilities": crossing, **NEVER_CACHED}
     return {"result": {**known, "resultType": "complete", "_meta": {SERVER_INFO: STAMP}}}
 
 
-def labelled(member: Member, uri: str) -> str:
-    """A URI, or template, that says whose it is."""
-    rest = uri.removeprefix("ui://")
-    return f"{member.name}+{uri}" if rest == uri else f"ui://{member.name}+{rest}"
+def _crossing(era: Era, declared: Sequence[Message]) -> Message:
+    """The capabilities of several servers that reach a client of this era.
+
+    Tools and resources are there in any case: large results are read as resources. What is listed
+    may always change. Neither `experimental` nor the legacy `tasks` cross.
+    """
+    shared: dict[str, Any] = {"tools": {"listChanged": True}, "resources": {}}
+    has = {name for one in declared for name in one}
+    if "prompts" in has:
+        shared["prompts"] = {"listChanged": True}
+
+    if "resources" in has:
+        follows = any(one.get("resources", {}).get("subscribe") for one in declared)
+        shared["resources"] = {"listChanged": True, **({"subscribe": True} if follows else {})}
+
+    if "completions" in has:
+        shared["completions"] = {}
+
+    if era == "legacy" and "logging" in has:
+        shared["logging"] = {}  # a modern client says with each request what it wants
+
+    extensions = _extensions(era, declared)
+    return {**shared, "extensions": extensions} if extensions else shared
 
 
-def _makes(template: str, uri: str) -> bool:
-    pieces = re.split(r"\{[^}]*\}", template)
-    return re.fullmatch("[^/]+".join(map(re.escape, pieces)), uri) is not None
+def _extensions(era: Era, declared: Sequence[Message]) -> Message:
+    """Of two servers' settings for one, those of the first; a legacy client has no tasks."""
+    found: dict[str, Any] = {}
+    for one in reversed(declared):
+        found |= one.get("extensions", {})
+
+    return {name: value for name, value in found.items() if era == "modern" or name != TASKS}
 
 
 def _on_result(change: Callable[[View, str, Message], Message]) -> Change:

@@ -61,8 +61,7 @@ class Server:
     @asynccontextmanager
     async def at(self, place: Path) -> AsyncIterator[Where]:
         """The server in a new place: how to start it, or where it listens."""
-        place.mkdir(parents=True)
-        self.prepare(place)
+        self._made(place)
         if self.transport == "stdio":
             yield Command(tuple(self.argv(place, 0)), self.env(place, 0), ROOT)
             return
@@ -70,6 +69,10 @@ class Server:
         port = unused_port()
         async with started(self.argv(place, port), self.env(place, port), port=port, cwd=ROOT):
             yield Url(f"http://127.0.0.1:{port}{self.path}", self.transport)
+
+    def _made(self, place: Path) -> None:
+        place.mkdir(parents=True)
+        self.prepare(place)
 
 
 def settings(where: Where) -> dict[str, Any]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from tests.differential.addressing import Addressing, Member, View
 from tests.differential.compare import Pair, parted
 from tests.differential.requests import Request
-from tests.differential.rewrites import OWN, STAMP, Addressing, Member, View, expected
+from tests.differential.rewrites import OWN, STAMP, expected
 from tests.differential.talk import Era
 
 CALL = Request("tools/call", {"name": "a"})

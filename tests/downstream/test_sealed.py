@@ -79,3 +79,16 @@ def test_answers_beyond_what_can_be_remembered_are_refused_until_old_ones_are_fo
     assert [answer(), answer(), answer()] == [True, True, False]
     clock.now += LIFETIME
     assert answer()
+
+
+def test_of_several_processes_with_one_key_each_opens_what_it_sealed_and_nothing_else() -> None:
+    key = b"k" * 32
+    one, other = Seals([key]), Seals([key])
+    one.mark, other.mark = "w1-", "w2-"
+    token = one.seal("p", "", "r", None)
+
+    assert token.count("w1-") == 1  # outside alone: what is sealed shows nothing
+    assert one.open(token) is not None
+    assert other.open(token) is None
+    assert other.open(token.replace("w1-", "w2-")) is None
+    assert one.open(token.replace("w1-", "")) is None

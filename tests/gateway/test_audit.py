@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from mcp import Client
 
@@ -107,6 +107,7 @@ JSON = st.recursive(
 )
 
 
+@example({"b": {"z": 1, "a": 2}, "a": [{"y": 1, "x": 2}]})
 @given(
     st.dictionaries(st.text() | st.sampled_from(["", "\0", "\0a", "a", "é", "𝄞", "\ue000"]), JSON)
 )

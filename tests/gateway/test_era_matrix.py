@@ -1,4 +1,4 @@
-"""Client era × upstream era: everything that is more than a request and its answer, in each cell.
+"""Client era by upstream era: everything that is more than a request and its answer, in each cell.
 
 A real bridge over Streamable HTTP, in front of a real server over stdio and over HTTP, and the
 SDK's own client. Where an era has no such thing, the test says what happens instead.
@@ -7,11 +7,7 @@ SDK's own client. Where an era has no such thing, the test says what happens ins
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -20,17 +16,12 @@ import pytest
 from mcp import Client, MCPError
 
 from bridge.upstream.protocol import Era
-from tests.clients import Mode
+from tests.gateway.matrix import FILLED, MODES, Person, bridge_before, client_of, text
 from tests.gateway.matrix_server import PAGE
-from tests.processes import started, unused_port
 from tests.servers.everything.world import WATCHED
 from tests.waiting import eventually
 
-ROOT = Path(__file__).resolve().parents[2]
-SERVER = [sys.executable, "-m", "tests.gateway.matrix_server"]
-MODES: dict[Era, Mode] = {"legacy": "legacy", "modern": "auto"}
 CELLS = [(era, transport) for era in MODES for transport in ("stdio", "http")]
-FILLED = {"username": "Ann", "email": "ann@example.com"}
 
 every_client = pytest.mark.parametrize("era", MODES)
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
@@ -41,87 +32,8 @@ async def url(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[str]:
     """bridge, in front of a server of one era, reached one way."""
-    era, transport = request.param
-    path = tmp_path_factory.mktemp("matrix") / "bridge.yaml"
-    async with AsyncExitStack() as stack:
-        if transport == "stdio":
-            where: dict[str, Any] = {"command": [*SERVER, "stdio", "--era", era], "cwd": str(ROOT)}
-        else:
-            port = unused_port()
-            argv = [*SERVER, "--port", str(port), "--era", era]
-            await stack.enter_async_context(started(argv, port=port, cwd=ROOT))
-            where = {"url": f"http://127.0.0.1:{port}/mcp"}
-
-        upstream = {**where, "prefix": "", "connect_timeout": "60s"}
-        serve = {"startup_wait": "60s"}
-        path.write_text(json.dumps({"upstreams": {"server": upstream}, "serve": serve}), "utf-8")
-        port = unused_port()
-        argv = [sys.executable, "-m", "bridge", "serve", str(path), "--port", str(port)]
-        await stack.enter_async_context(started(argv, port=port, cwd=ROOT))
-        yield f"http://127.0.0.1:{port}/mcp"
-
-
-@dataclass
-class Person:
-    """Who sits before the client: what they are asked and told, and how they answer."""
-
-    action: str = "accept"
-    asked: list[Any] = field(default_factory=list)
-    heard: list[Any] = field(default_factory=list)
-    logged: list[Any] = field(default_factory=list)
-
-    async def elicit(self, context: Any, params: Any) -> types.ElicitResult:
-        self.asked.append(params)
-        content = None
-        if self.action == "accept" and hasattr(params, "requested_schema"):
-            fields = params.requested_schema["properties"]
-            content = {name: FILLED.get(name, "something") for name in fields}
-
-        return types.ElicitResult.model_validate({"action": self.action, "content": content})
-
-    async def sample(self, context: Any, params: Any) -> types.CreateMessageResult:
-        self.asked.append(params)
-        text = types.TextContent(text="Paris.")
-        return types.CreateMessageResult(role="assistant", content=text, model="none")
-
-    async def roots(self, context: Any) -> types.ListRootsResult:
-        self.asked.append("roots")
-        return types.ListRootsResult(
-            roots=[types.Root(uri="file:///a"), types.Root(uri="file:///b")]
-        )
-
-    async def log(self, params: types.LoggingMessageNotificationParams) -> None:
-        self.logged.append((params.level, params.data))
-
-    async def hear(self, message: Any) -> None:
-        self.heard.append(message)
-
-    def heard_of(self, kind: type) -> bool:
-        return any(isinstance(message, kind) for message in self.heard)
-
-
-@asynccontextmanager
-async def client_of(
-    url: str, era: Era, person: Person | None = None, **options: Any
-) -> AsyncIterator[Client]:
-    """A stock client of this era, with a person before it, or one that declares nothing."""
-    if person is not None:
-        options |= {
-            "elicitation_callback": person.elicit,
-            "sampling_callback": person.sample,
-            "list_roots_callback": person.roots,
-            "logging_callback": person.log,
-            "message_handler": person.hear,
-        }
-
-    async with Client(url, mode=MODES[era], **options) as client:
-        yield client
-
-
-def text(result: types.CallToolResult) -> str:
-    (block,) = result.content
-    assert isinstance(block, types.TextContent)
-    return block.text
+    async with bridge_before(*request.param, tmp_path_factory.mktemp("matrix")) as url:
+        yield url
 
 
 @every_client
@@ -148,6 +60,7 @@ async def test_page_to_open_reaches_the_person(url: str, era: Era) -> None:
 
     (asked,) = person.asked
     assert (asked.mode, asked.url) == ("url", PAGE)
+    assert asked.elicitation_id or era == "modern"  # only a legacy client needs one
     assert text(result) == "The person chose to accept."
 
 
@@ -223,7 +136,7 @@ async def test_progress_of_a_call_reaches_its_client(url: str, era: Era) -> None
 async def test_log_messages_reach_the_client_that_wants_them(url: str, era: Era) -> None:
     person = Person()
     options = {"log_level": "info"} if era == "modern" else {}
-    async with client_of(url, era, person, **options) as client:
+    async with client_of(url, era, listens=person, **options) as client:
         if era == "legacy":
             await client.set_logging_level("info")
 
@@ -236,7 +149,7 @@ async def test_log_messages_reach_the_client_that_wants_them(url: str, era: Era)
 @every_client
 async def test_log_messages_reach_no_client_that_did_not_ask(url: str, era: Era) -> None:
     person = Person()
-    async with client_of(url, era, person) as client:
+    async with client_of(url, era, listens=person) as client:
         await client.call_tool("test_tool_with_logging", {})
         await client.call_tool("test_simple_text", {})
 
@@ -304,7 +217,7 @@ async def test_client_hears_of_a_changed_list_and_finds_it_changed(
     listed: Callable[[Client], Any],
 ) -> None:
     person = Person()
-    async with client_of(url, era, person) as client:
+    async with client_of(url, era, listens=person) as client:
         before = await listed(client)
 
         async def has_changed() -> bool:
@@ -327,7 +240,7 @@ async def test_client_hears_of_a_changed_list_and_finds_it_changed(
 @every_client
 async def test_client_that_follows_a_resource_hears_of_its_change(url: str, era: Era) -> None:
     person = Person()
-    async with client_of(url, era, person) as client:
+    async with client_of(url, era, listens=person) as client:
         if era == "modern":
             async with client.listen(resource_subscriptions=[WATCHED]) as changes:
                 await client.call_tool("test_trigger_resource_change", {})

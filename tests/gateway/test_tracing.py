@@ -212,8 +212,10 @@ def test_a_call_that_is_not_sampled_is_passed_on_as_such(lean: bool) -> None:
     spans = Spans(lean=lean, sampler=ALWAYS_OFF)
 
     begun = spans.tracing.begin("now", CLIENTS)
+    recording = trace.get_current_span().is_recording()
     begun.end(RECORD)
 
+    assert not recording
     assert begun.meta["traceparent"].startswith(f"00-{TRACE}-")
     assert begun.meta["traceparent"].endswith("-00")
     with pytest.raises(ValueError, match="not enough values"):
