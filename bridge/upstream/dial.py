@@ -133,15 +133,9 @@ async def _dial_endpoint(
     client: Caller | None,
 ) -> AsyncIterator[Link]:
     refused: HttpStatusError | None = None
+    place = (endpoint.url, endpoint.headers, on_notification, limits)
     if endpoint.transport != "sse":
-        opened = open_http(
-            endpoint.url,
-            endpoint.headers,
-            on_notification,
-            limits,
-            default=client,
-            credentials=endpoint.credentials,
-        )
+        opened = open_http(*place, default=client, credentials=endpoint.credentials)
         async with opened as channel:
             try:
                 link = await negotiate(channel, "http", remembered, probe_seconds, client)
@@ -155,14 +149,7 @@ async def _dial_endpoint(
                 return
 
     async with AsyncExitStack() as stack:
-        stream = open_sse(
-            endpoint.url,
-            endpoint.headers,
-            on_notification,
-            limits,
-            default=client,
-            credentials=endpoint.credentials,
-        )
+        stream = open_sse(*place, default=client, credentials=endpoint.credentials)
         try:
             old = await stack.enter_async_context(stream)
             link = await negotiate(old, "sse", remembered, probe_seconds, client)
