@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import anyio
+
 from tests.differential import rewrites
 from tests.differential.addressing import Addressing, Member, View
 from tests.differential.requests import PLACE, REFUSED, Request, replaced
@@ -19,6 +21,8 @@ from tests.differential.wire import Command, Message, Transport, Url, Where, con
 from tests.processes import started, unused_port
 
 RUN = "{run}"
+SOON = 10.0  # seconds in which a change that a server tells of has to be listed
+STEP = 0.1
 CLAIMING = {"resources/list": "uri", "resources/templates/list": "uriTemplate"}
 
 
@@ -235,11 +239,24 @@ class _Asking:
         for method in LISTS:
             replies = [one.lists[method] for one in self.told.values()]
             expected = rewrites.merged(list(views.values()), method, replies)
-            came = await self.talk.whole_list(method)
-            for place in self.places.values():
-                came = _bare(came, place)
+            pair.compare(method, expected, await self._listed(method, expected))
 
-            pair.compare(method, expected, came)
+    async def _listed(self, method: str, expected: Message) -> Message:
+        """A list, once it is as it has to be: what changed is listed soon, not at once."""
+        came: Message = {}
+        with anyio.move_on_after(SOON):
+            while canonical(came) != canonical(expected):
+                if came:
+                    await anyio.sleep(STEP)
+
+                came = await self.talk.whole_list(method)
+                for place in self.places.values():
+                    came = _bare(came, place)
+
+                if "error" in came:
+                    break
+
+        return came
 
     async def _answers(self, pair: Pair, member: Member, view: View) -> None:
         server, place = self.members[member], self.places[member]
