@@ -32,13 +32,15 @@ class Site:
     `needed` are the scopes that tools want; `wants_login_for` the methods that want a login, None
     is all. `logins` holds the parameters of each question that a browser brought, `exchanges`
     those of each token request. `metadata` replaces parts of what is told of the authorization
-    server; None takes one out. `answers` replaces parts of what browsers bring back.
+    server; None takes one out. `answers` replaces parts of what browsers bring back. Where it
+    does not `grants`, its grants hold no access token.
     """
 
     needed: Mapping[str, str] = field(default_factory=lambda: {"change": "write"})
     wants_login_for: tuple[str, ...] | None = None
     lifetime: int | None = 3600
     takes_refreshing: bool = True
+    grants: bool = True
     metadata: Json = field(default_factory=dict)
     resource: Json = field(default_factory=dict)
     answers: dict[str, str | None] = field(default_factory=dict)
@@ -120,11 +122,14 @@ class Site:
 
         access, renewal = self._secret("access"), self._secret("renewal")
         self._tokens[access], self._renewals[renewal] = scope, scope
-        told = {"access_token": access, "token_type": "bearer", "refresh_token": renewal}
+        told = {"access_token": access, "token_type": "bearer", "scope": scope}
         if self.lifetime is not None:
             told["expires_in"] = str(self.lifetime)
 
-        await peer.respond_json({**told, "scope": scope})
+        if not self.grants:
+            del told["access_token"]
+
+        await peer.respond_json({**told, "refresh_token": renewal})
 
     def _is_known(self, client: str, request: Request) -> bool:
         known = self.clients.get(client, "")
