@@ -13,18 +13,17 @@ from typing import Final
 import anyio
 from starlette.types import Receive, Scope, Send
 
-from bridge.core.rpc import INVALID_REQUEST, PARSE_ERROR
-from bridge.core.wire import loads
 from bridge.downstream.asker import PRINCIPAL
 from bridge.downstream.client import Client, Message
 from bridge.downstream.eras import HANDSHAKE_VERSIONS
-from bridge.downstream.front import Front, error_response, is_id
-from bridge.downstream.guard import BODY, HEADERS, TWICE, Bounds, Refused
+from bridge.downstream.front import Front
+from bridge.downstream.guard import HEADERS, TWICE, Bounds, Refused
 from bridge.downstream.handlers import Handlers
 from bridge.downstream.leaving import Leaving
 from bridge.downstream.modern import STATUS, admitted, unsupported
 from bridge.downstream.neighbours import ALONE, Neighbours
 from bridge.downstream.pages import NO_PAGES, Load, Page, beside
+from bridge.downstream.posted import is_answer, is_call, message_of, unreadable
 from bridge.downstream.reply import Reply
 from bridge.downstream.sessions import Session, Sessions
 from bridge.downstream.spread import AT_HOME, Spread
@@ -120,7 +119,7 @@ class Endpoint:
         is_modern = headers.get(VERSION, HANDSHAKE_VERSIONS[0]) not in HANDSHAKE_VERSIONS
         if scope["method"] == "POST":
             serve = self._modern_post if is_modern else self._legacy_post
-            await serve(_message(scope, headers), scope, receive, send)
+            await serve(message_of(scope, headers), scope, receive, send)
         elif is_modern:
             raise Refused(405, "this protocol version has nothing but POST", ALLOW_POST)
         elif scope["method"] == "GET":
@@ -142,8 +141,8 @@ class Endpoint:
 
         headers = scope[HEADERS]
         reply = Reply(send, accepts_stream=_accepts_stream(headers), new_stream=EventStream)
-        if message is None or not _is_call(message):
-            await reply.finish(_unreadable(scope), 400)
+        if message is None or not is_call(message):
+            await reply.finish(unreadable(scope), 400)
         elif "id" not in message:
             error = unsupported(headers[VERSION])
             await (_empty(send, 202) if error is None else reply.finish(error, 400))
@@ -163,8 +162,8 @@ class Endpoint:
         self, message: Message | None, scope: Scope, receive: Receive, send: Send
     ) -> None:
         headers = scope[HEADERS]
-        if message is None or not (_is_call(message) or _is_answer(message)):
-            await Reply(send).finish(_unreadable(scope), 400)
+        if message is None or not (is_call(message) or is_answer(message)):
+            await Reply(send).finish(unreadable(scope), 400)
             return
 
         is_first = message.get("method") == "initialize" and SESSION not in headers
@@ -181,7 +180,11 @@ class Endpoint:
 
         extra = [(SESSION.encode(), session.name.encode())]
         reply = Reply(
-            send, accepts_stream=_accepts_stream(headers), new_stream=session.stream, extra=extra
+            send,
+            accepts_stream=_accepts_stream(headers),
+            new_stream=session.stream,
+            extra=extra,
+            later=session.push,
         )
         session.open_requests += 1
         try:
@@ -247,42 +250,6 @@ class Endpoint:
             raise Refused(404, "there is no such session (any more): begin with initialize")
 
         return session
-
-
-def _message(scope: Scope, headers: dict[str, str]) -> Message | None:
-    """The one JSON object that a POST holds; None if it holds none.
-
-    Raises:
-        Refused: 415 it does not say that it is JSON.
-    """
-    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        raise Refused(415, "a message is application/json: say so in Content-Type")
-
-    try:
-        message = loads(scope[BODY])
-    except ValueError:
-        return None
-
-    return message if isinstance(message, dict) and message.get("jsonrpc") == "2.0" else None
-
-
-def _unreadable(scope: Scope) -> Message:
-    try:
-        loads(scope[BODY])
-    except ValueError:
-        return error_response(None, PARSE_ERROR, "the body is not JSON")
-
-    return error_response(None, INVALID_REQUEST, "the body is not one JSON-RPC message")
-
-
-def _is_call(message: Message) -> bool:
-    """Whether this is a request or a notification."""
-    return isinstance(message.get("method"), str) and ("id" not in message or is_id(message["id"]))
-
-
-def _is_answer(message: Message) -> bool:
-    return is_id(message.get("id")) and ("result" in message or "error" in message)
 
 
 def _accepts_stream(headers: dict[str, str]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from starlette.types import Receive, Send
 
-from bridge.downstream.client import Client, Message
+from bridge.downstream.client import Client, Message, Post
 from bridge.downstream.encoding import encoded
 from bridge.downstream.leaving import Leaving
 from bridge.downstream.streams import HEADERS, EventStream
@@ -28,6 +28,8 @@ class Reply:
         "_accepts_stream",
         "_client",
         "_extra",
+        "_is_finished",
+        "_later",
         "_leaving",
         "_new_stream",
         "_send",
@@ -42,11 +44,15 @@ class Reply:
         accepts_stream: bool = False,
         new_stream: Callable[[], EventStream] = EventStream,
         extra: Headers = (),
+        later: Post | None = None,
     ) -> None:
+        """`later` takes what comes when the response is over; without it, that is dropped."""
         self._send = send
         self._accepts_stream = accepts_stream
         self._new_stream = new_stream
         self._extra = extra
+        self._later = later
+        self._is_finished = False
         self._stream: EventStream | None = None
         self._writer: asyncio.Task[None] | None = None
         self._leaving: Leaving | None = None
@@ -54,6 +60,12 @@ class Reply:
 
     def post(self, message: Message) -> None:
         """Send something before the answer; dropped where the client accepts no stream."""
+        if self._is_finished:
+            if self._later is not None:
+                self._later(message)
+
+            return
+
         if not self._accepts_stream:
             return
 
@@ -71,6 +83,7 @@ class Reply:
 
     async def finish(self, answer: Message | None, status: int) -> None:
         """Send the answer and end the response; None for a request that its client cancelled."""
+        self._is_finished = True
         if self._leaving is not None:
             self._leaving.end()
 

@@ -109,7 +109,11 @@ class Connection:
             UpstreamUnavailable: The request did not run.
             OutcomeUnknown: It was sent and no answer came.
         """
-        link = await self.link()
+        owner = self._places.here().owner  # as `link` does, without its cost for each call
+        link = None if owner is None else owner.link
+        if link is None or not link.is_open:
+            link = await self.link()
+
         try:
             return await link.request(method, params, options)
         except (RpcError, ChannelError) as exc:

@@ -25,7 +25,7 @@ PROGRESS_TOKEN = "progressToken"
 def modern_params(method: str, params: Params, caller: Caller | None) -> Params:
     """The params with the envelope (MCP 2026-07-28, basic), and what the client brought along."""
     meta = params.get("_meta")
-    if caller is None:
+    if caller is None or _says_nothing(caller):
         return {**params, "_meta": {**meta, **ENVELOPE} if meta else ENVELOPE}
 
     made = {**_foreign(caller.meta), **(meta or {}), **ENVELOPE}
@@ -51,6 +51,14 @@ def takes_tasks(caller: Caller) -> bool:
     """Whether the client can follow a task that a server answers with."""
     extensions = caller.capabilities.get("extensions")
     return caller.modern and isinstance(extensions, dict) and TASKS_EXTENSION in extensions
+
+
+def _says_nothing(caller: Caller) -> bool:
+    """Whether a client brings nothing that its server must be told, as most do."""
+    if caller.meta or caller.capabilities or caller.brought:
+        return False
+
+    return caller.log_level is None
 
 
 def _foreign(meta: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,9 @@ import anyio
 import httpx2
 import pytest
 
-from bridge.core.context import local_context
+from bridge.core.content import Args, Result
+from bridge.core.context import ToolContext, local_context
+from bridge.core.declaration import Declaration
 from bridge.downstream.guard import Bounds
 from bridge.downstream.handlers import Handlers
 from tests.downstream.fronts import handlers_of, serving
@@ -380,3 +382,38 @@ async def test_a_subscription_grants_tells_and_ends_with_a_result() -> None:
     assert heard[1]["params"] == {"_meta": meta}
     assert heard[2]["id"] == 9
     assert heard[2]["result"]["_meta"][f"{KEY}subscriptionId"] == 9
+
+
+async def test_what_a_server_says_after_its_answer_comes_on_the_stream_of_a_get() -> None:
+    late = Late()
+    handlers = Handlers(await Shelf(late).offered(), name="tests", version="1")
+    async with serving(handlers) as url, client(url) as http:
+        session = await begun(http)
+        answer = await http.post("/mcp", json=tool_call("late"), headers=session)
+        assert answer.json()["result"]["structuredContent"] == {"said": "now"}
+        assert late.caller is not None
+        late.caller.tell("notifications/message", {"level": "info", "data": "later"})
+        async with http.stream("GET", "/mcp", headers=session) as response:
+            text = ""
+            async for piece in response.aiter_text():
+                text += piece
+                if "later" in text:
+                    break
+
+    assert events(text)[-1][1]["params"] == {"level": "info", "data": "later"}
+
+
+class Late:
+    """A tool that keeps its caller."""
+
+    name, description, is_long_running = "late", "", False
+
+    def __init__(self) -> None:
+        self.caller: Any = None
+
+    def declaration(self) -> Declaration:
+        return Declaration(self.name)
+
+    async def run(self, ctx: ToolContext, args: Args) -> Result:
+        self.caller = ctx.caller
+        return {"said": "now"}
