@@ -35,7 +35,7 @@ from bridge.stores.parts import (
 T = TypeVar("T")
 
 THREADS: Final = 8
-TRIES: Final = 8  # how often a save begins anew because somebody deletes at the same time
+TRIES: Final = 1000  # how often a save begins anew because somebody deletes at the same time
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Not to wait on something that is no file is why a file is opened without blocking.
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK

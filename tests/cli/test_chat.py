@@ -63,6 +63,7 @@ class Desk:
     def chat(self, *words: str, typed: str = "", **env: str) -> Said:
         """One chat in this process, with these lines as its input."""
         with self.patch.context() as patch:
+            patch.delenv("COLUMNS", raising=False)  # what runs the tests may say how wide it is
             for name, value in {**self.env, **env}.items():
                 patch.setenv(name, value)
 

@@ -68,7 +68,8 @@ serve:
         'Leave the ":*" out: a name without a port stands for any port.',
         'bridge.yaml:11: serve.http.host: "0.0.0.0" can be reached from other machines, and no '
         'token is configured. Write "token: ${BRIDGE_TOKEN}" beside it, or listen on 127.0.0.1.',
-        "bridge.yaml:12: serve.bogus: this key is not known. Known here: name, startup_wait, http.",
+        "bridge.yaml:12: serve.bogus: this key is not known. Known here: name, startup_wait, http, "
+        "audit, audit_arguments, metrics, tracing.",
     ]
 
 

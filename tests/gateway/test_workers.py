@@ -525,6 +525,8 @@ async def test_a_process_that_dies_takes_its_own_sessions_and_nothing_else(tmp_p
         assert (await door.post("/mcp", json=request("ping"), headers=kept)).status_code == 200
         assert (await door.post("/mcp", json=request("ping"), headers=lost)).status_code == 404
         assert await eventually(lambda: upstream(new)) == before
+        for door in many.doors:
+            await door.aclose()
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
