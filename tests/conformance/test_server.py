@@ -14,11 +14,8 @@ from mcp import Client, MCPError
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tests.clients import Mode
-from tests.conformance.report import judge
-from tests.conformance.subjects import PARSERS, Parser, serving
-from tests.conformance.suite import ERAS, ROOT, Era, server_leg
+from tests.conformance.suite import ROOT
 from tests.processes import started, unused_port
-from tests.servers.install import Unavailable, conformance
 
 MODULE = [sys.executable, "-m", "tests.servers.everything"]
 VERSIONS = {"modern": "2026-07-28", "legacy": "2025-11-25"}
@@ -105,23 +102,3 @@ async def test_every_question_has_the_same_answer_in_both_eras() -> None:
 
     assert answers["auto"] == answers["legacy"]
     assert not any(is_error for _, is_error, _ in answers["auto"])
-
-
-@pytest.mark.npm
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("http", PARSERS)
-@pytest.mark.parametrize("era", ERAS)
-async def test_the_suite_finds_no_fault_in_it(era: Era, http: Parser) -> None:
-    try:
-        conformance()
-    except Unavailable as exc:
-        if os.environ.get("CI"):
-            raise
-
-        pytest.skip(str(exc))
-
-    async with serving("direct", era, http) as url:
-        leg = await server_leg(url, era)
-
-    assert judge("direct", http, leg).problems == []
-    assert leg.count("pass") == leg.expected
