@@ -50,11 +50,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprec
 TRANSPORTS: tuple[Transport, ...] = ("http", "stdio")
 BACKS = ("modern", "legacy")
 SHARED = "shared://text"
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def server(name: str, era: str, *options: str) -> dict[str, Any]:
     argv = [sys.executable, "-m", "tests.servers.library", "--name", name, "--era", era, *options]
-    return {"command": argv, "connect_timeout": "60s"}
+    return {"command": argv, "cwd": str(ROOT), "connect_timeout": "60s"}
 
 
 @asynccontextmanager
@@ -304,7 +305,7 @@ async def test_person_is_asked_for_a_prompt(
     tmp_path: Path, front: Transport, era: str, back: str
 ) -> None:
     argv = [sys.executable, "-m", "tests.servers.everything", "stdio", "--era", back]
-    upstreams = {"all": {"command": argv, "connect_timeout": "60s"}}
+    upstreams = {"all": {"command": argv, "cwd": str(ROOT), "connect_timeout": "60s"}}
     person = answering("accept", context="a rainy day")
     async with (
         gateway(tmp_path, front, upstreams) as where,
@@ -373,7 +374,7 @@ async def test_log_messages_reach_the_client_that_wants_them(
     tmp_path: Path, era: str, back: str
 ) -> None:
     argv = [sys.executable, "-m", "tests.servers.everything", "stdio", "--era", back]
-    upstreams = {"all": {"command": argv, "connect_timeout": "60s"}}
+    upstreams = {"all": {"command": argv, "cwd": str(ROOT), "connect_timeout": "60s"}}
     heard: list[Any] = []
 
     async def hear(params: Any) -> None:

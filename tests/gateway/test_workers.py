@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 SERVERS = ROOT / "tests" / "servers"
 PLAIN = [sys.executable, str(SERVERS / "plain.py")]
 ASKING = [sys.executable, str(SERVERS / "asking.py"), "legacy"]
-LIBRARY = [sys.executable, str(SERVERS / "library.py"), "--era"]
+LIBRARY = [sys.executable, "-m", "tests.servers.library", "--era"]
 TOOLS = ["tests.gateway.worker_tools:worker", "tests.gateway.worker_tools:guarded"]
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
@@ -103,7 +103,7 @@ class Fleet:
 @contextmanager
 def serving(place: Path) -> Iterator[Fleet]:
     """Two upstreams, one of which asks and tells, once more for everybody; and two local tools."""
-    patient = {"prefix": "", "connect_timeout": "60s"}
+    patient = {"prefix": "", "connect_timeout": "60s", "cwd": str(ROOT)}
     everybodys = {**patient, "command": ASKING, "session": "shared", "prefix": "all_"}
     upstreams = {
         "plain": {**patient, "command": PLAIN},
