@@ -8,7 +8,9 @@ from typing import Any, TypeAlias
 
 from bridge.core.content import Result
 from bridge.core.rpc import METHOD_NOT_FOUND, rpc_error
-from bridge.downstream.client import LOCAL, Post, may_be_asked, nothing
+from bridge.downstream.client import LOCAL, Post, nothing
+from bridge.upstream.capabilities import refusal
+from bridge.upstream.protocol import ELICIT
 
 __all__ = ["LOCAL", "PRINCIPAL", "Ask", "Asker"]
 
@@ -50,12 +52,15 @@ class Asker:
     @property
     def has_form(self) -> bool:
         """Whether the client declared that it can show a person a form."""
-        return may_be_asked(self.capabilities, "elicitation/create", {})
+        return refusal(self.capabilities, ELICIT, {}) is None
 
     async def ask(self, method: str, params: dict[str, Any]) -> Result:
         """Put a server's request to the client; see `Caller.ask`."""
-        if self.asks is None or not may_be_asked(self.capabilities, method, params):
-            raise rpc_error(METHOD_NOT_FOUND, f"the client behind this call does not take {method}")
+        if (why := refusal(self.capabilities, method, params)) is not None:
+            raise why
+
+        if self.asks is None:
+            raise rpc_error(METHOD_NOT_FOUND, f"the client behind this call cannot take {method}")
 
         return await self.asks(method, params)
 

@@ -10,11 +10,6 @@ import anyio
 INTERVAL = 0.5
 """Seconds in which any number of changes are told as one."""
 
-TOOLS = "notifications/tools/list_changed"
-PROMPTS = "notifications/prompts/list_changed"
-RESOURCES = "notifications/resources/list_changed"
-UPDATED = "notifications/resources/updated"
-
 News: TypeAlias = Callable[[str, dict[str, Any]], None]
 """Takes one change, the method and params of its notification; never blocks, never raises."""
 

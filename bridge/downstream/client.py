@@ -14,8 +14,9 @@ from typing import Any, Final, TypeAlias
 import anyio
 
 from bridge.core.content import Result
-from bridge.core.rpc import METHOD_NOT_FOUND, RpcError, rpc_error
+from bridge.core.rpc import RpcError, rpc_error
 from bridge.downstream.running import Running
+from bridge.upstream.protocol import CANCELLED
 
 Message: TypeAlias = dict[str, Any]
 Post: TypeAlias = Callable[[Message], None]
@@ -34,24 +35,6 @@ LOCAL = "local"
 
 MOST_ASKED = 64
 """How many questions one client may have open."""
-
-NEEDED = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling"}
-NEEDED["roots/list"] = "roots"
-"""The capability that a client declares if it can answer a method."""
-
-
-def may_be_asked(capabilities: Mapping[str, Any], method: str, params: Mapping[str, Any]) -> bool:
-    """Whether a client that declared these capabilities can answer this request of a server's."""
-    declared = capabilities.get(NEEDED.get(method, ""))
-    if not isinstance(declared, dict):
-        return False
-
-    if method != "elicitation/create":
-        return True
-
-    # Neither mode named means form, as before there were two (elicitation, capabilities).
-    mode = params.get("mode", "form")
-    return mode in declared or (mode == "form" and "url" not in declared)
 
 
 class Client:
@@ -92,11 +75,8 @@ class Client:
         """Send the client a request through `post`, and wait for its answer.
 
         Raises:
-            RpcError: It declared no such ability, refused, or did not answer in time.
+            RpcError: It refused, or did not answer in time.
         """
-        if not may_be_asked(self.capabilities, method, params):
-            raise rpc_error(METHOD_NOT_FOUND, f"the client did not declare that it takes {method}")
-
         if len(self._asked) >= MOST_ASKED:
             raise rpc_error(-32000, "the client has too many open questions")
 
@@ -114,7 +94,7 @@ class Client:
             del self._asked[number]
             if not question.answered.is_set():
                 notice = {"requestId": number, "reason": "nobody waits for the answer any more"}
-                post({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": notice})
+                post({"jsonrpc": "2.0", "method": CANCELLED, "params": notice})
 
         return question.result(method, seconds)
 

@@ -20,6 +20,7 @@ from bridge.downstream.client import nothing
 from bridge.downstream.display import one_line, value_text
 from bridge.downstream.sealed import Question, Seals, is_ours
 from bridge.errors import ConfirmationRejected, ConfirmationRequired, InvalidArguments
+from bridge.upstream.protocol import ELICIT, INPUT_REQUIRED
 
 KEY = "approval"
 """The name of our one question among a result's `inputRequests`."""
@@ -128,7 +129,7 @@ class Confirmations:
 
         form, fingerprint = _form(call, outcome)
         try:
-            answer = await asker.ask("elicitation/create", form)
+            answer = await asker.ask(ELICIT, form)
         except RpcError as exc:
             raise ConfirmationRequired(f"no approval came, nothing ran: {exc}") from exc
 
@@ -144,9 +145,9 @@ class Confirmations:
             raise _cannot_ask(call)
 
         form, fingerprint = _form(call, outcome)
-        request = {"method": "elicitation/create", "params": {"mode": "form", **form}}
+        request = {"method": ELICIT, "params": {"mode": "form", **form}}
         return {
-            "resultType": "input_required",
+            "resultType": INPUT_REQUIRED,
             "inputRequests": {KEY: request},
             "requestState": self.seals.seal(
                 asker.principal, asker.session, digest(call), fingerprint

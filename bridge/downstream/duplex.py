@@ -11,8 +11,7 @@ from bridge.core.rpc import INVALID_REQUEST
 from bridge.downstream.client import Client, Message, Post
 from bridge.downstream.front import Front, error_response, is_id
 from bridge.downstream.modern import envelope
-
-VERSION = "io.modelcontextprotocol/protocolVersion"
+from bridge.upstream.protocol import PROTOCOL_VERSION_KEY
 
 
 class Duplex:
@@ -72,7 +71,7 @@ class Duplex:
         """Who speaks in this request: the legacy client, or a modern one, or the error for it."""
         params = message.get("params")
         meta = params.get("_meta") if isinstance(params, dict) else None
-        is_modern = isinstance(meta, dict) and VERSION in meta
+        is_modern = isinstance(meta, dict) and PROTOCOL_VERSION_KEY in meta
         if not is_modern and message["method"] != "server/discover":
             return self._client
 

@@ -11,13 +11,11 @@ from typing import Any
 
 from bridge.core.content import Result
 from bridge.core.rpc import INVALID_PARAMS
+from bridge.upstream.capabilities import without_tasks
+from bridge.upstream.protocol import COMPLETE, HANDSHAKE_VERSIONS, SERVER_INFO_KEY
 
-MODERN_VERSION = "2026-07-28"
-HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 RESOURCE_NOT_FOUND = -32002
 URL_ELICITATION_REQUIRED = -32042
-SERVER_INFO = "io.modelcontextprotocol/serverInfo"
-TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
 MODERN_FIELDS = frozenset({"resultType", "ttlMs", "cacheScope"})
 
 
@@ -45,13 +43,7 @@ def capabilities_for(capabilities: Mapping[str, Any], *, modern: bool) -> dict[s
         found.pop("logging", None)
         return found
 
-    extensions = found.get("extensions")
-    if isinstance(extensions, dict) and TASKS_EXTENSION in extensions:
-        rest = {name: value for name, value in extensions.items() if name != TASKS_EXTENSION}
-        del found["extensions"]
-        found.update({"extensions": rest} if rest else {})
-
-    return found
+    return without_tasks(found)
 
 
 def negotiated(requested: str) -> str:
@@ -69,9 +61,12 @@ def error_for(error: dict[str, Any], *, modern: bool) -> dict[str, Any]:
 
 def _modern(answer: Result, stamp: dict[str, Any]) -> Result:
     meta = answer.get("_meta")
-    marked = {**answer, "_meta": {**(meta if isinstance(meta, dict) else {}), SERVER_INFO: stamp}}
+    marked = {
+        **answer,
+        "_meta": {**(meta if isinstance(meta, dict) else {}), SERVER_INFO_KEY: stamp},
+    }
     if marked.get("resultType") is None:
-        marked["resultType"] = "complete"
+        marked["resultType"] = COMPLETE
 
     return marked
 
@@ -79,8 +74,8 @@ def _modern(answer: Result, stamp: dict[str, Any]) -> Result:
 def _legacy(answer: Result) -> Result:
     kept = {key: value for key, value in answer.items() if key not in MODERN_FIELDS}
     meta = kept.get("_meta")
-    if isinstance(meta, dict) and SERVER_INFO in meta:
-        rest = {key: value for key, value in meta.items() if key != SERVER_INFO}
+    if isinstance(meta, dict) and SERVER_INFO_KEY in meta:
+        rest = {key: value for key, value in meta.items() if key != SERVER_INFO_KEY}
         if rest:
             kept["_meta"] = rest
         else:

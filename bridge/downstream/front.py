@@ -10,13 +10,20 @@ import anyio
 
 from bridge.core.rpc import INTERNAL_ERROR, INVALID_REQUEST, RpcError
 from bridge.downstream import eras
-from bridge.downstream.changes import TOOLS, UPDATED, Changes
+from bridge.downstream.changes import Changes
 from bridge.downstream.client import Client, Message, Post
 from bridge.downstream.handlers import Handlers
 from bridge.downstream.results import failure
-from bridge.downstream.router import MULTI_ROUND, Router
+from bridge.downstream.router import Router
 from bridge.downstream.running import Running
 from bridge.telemetry import log
+from bridge.upstream.protocol import (
+    CANCELLED,
+    INITIALIZED,
+    MULTI_ROUND,
+    RESOURCE_UPDATED,
+    TOOLS_CHANGED,
+)
 
 LISTEN = "subscriptions/listen"
 ROOTS_CHANGED = "notifications/roots/list_changed"
@@ -49,7 +56,7 @@ class Front:
 
     async def run(self) -> None:
         """Tell of changes, and let calls wait for people, until cancelled. Run this in one task."""
-        tools_changed = partial(self._changes.take, TOOLS, {})
+        tools_changed = partial(self._changes.take, TOOLS_CHANGED, {})
         self.handlers.on_change.append(tools_changed)
         for offering in self.handlers.more:
             offering.on_news.append(self._changes.take)
@@ -112,11 +119,11 @@ class Front:
         method, params = message.get("method"), message.get("params")
         if method is None:
             client.answer(message)
-        elif method == "notifications/cancelled" and isinstance(params, dict):
+        elif method == CANCELLED and isinstance(params, dict):
             client.cancel(params.get("requestId"))
         elif method == ROOTS_CHANGED and client.version:
             self._router.tell(client, method, params if isinstance(params, dict) else {})
-        elif method == "notifications/initialized" and client.version:
+        elif method == INITIALIZED and client.version:
             self._follow(client)
 
     async def closed(self, client: Client) -> None:
@@ -184,7 +191,7 @@ class Front:
             return
 
         def tell(method: str, params: dict[str, Any]) -> None:
-            if method != UPDATED or params.get("uri") in client.subscribed:
+            if method != RESOURCE_UPDATED or params.get("uri") in client.subscribed:
                 push({"jsonrpc": "2.0", "method": method, "params": params})
 
         self._clients[client] = self._changes.follow(tell)

@@ -24,9 +24,9 @@ from bridge.downstream.offering import Handler, Offering, Settle, Subscribable
 from bridge.downstream.passing import Passing
 from bridge.downstream.results import failure, to_answer
 from bridge.errors import ToolError
+from bridge.upstream.protocol import INPUT_REQUIRED, MODERN_VERSION
 from bridge.version import VERSION
 
-INPUT_REQUIRED = "input_required"
 PROCESS, NUMBERS = f"{secrets.token_hex(8)}-", itertools.count(1)
 """What the ids of calls are made of: a UUID for each would cost more than the rest of it."""
 
@@ -150,7 +150,7 @@ class Handlers:
         """Answer `server/discover`."""
         await self._settle()
         result: Result = {
-            "supportedVersions": [eras.MODERN_VERSION],
+            "supportedVersions": [MODERN_VERSION],
             "capabilities": eras.capabilities_for(self.capabilities(), modern=True),
         }
         if self.instructions is not None:

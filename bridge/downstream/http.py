@@ -15,7 +15,6 @@ from starlette.types import Receive, Scope, Send
 
 from bridge.downstream.asker import PRINCIPAL
 from bridge.downstream.client import Client, Message
-from bridge.downstream.eras import HANDSHAKE_VERSIONS
 from bridge.downstream.front import Front
 from bridge.downstream.guard import HEADERS, TWICE, Bounds, Refused
 from bridge.downstream.handlers import Handlers
@@ -31,6 +30,7 @@ from bridge.downstream.streams import HEADERS as STREAM_HEADERS
 from bridge.downstream.streams import EventStream, event_id
 from bridge.downstream.web import Address, not_here, open_door, serve_app
 from bridge.errors import ConfigError
+from bridge.upstream.protocol import HANDSHAKE_VERSIONS
 
 METHODS = ("GET", "POST", "DELETE")
 VERSION = "mcp-protocol-version"

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bridge.core.rpc import RpcError
-
-INVALID_PARAMS = -32602
-INTERNAL_ERROR = -32603
+from bridge.core.rpc import INVALID_PARAMS, RpcError
 
 
 class JsonRpcError(RpcError):

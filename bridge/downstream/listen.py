@@ -14,16 +14,22 @@ import anyio
 from bridge.core.content import Result
 from bridge.core.rpc import INTERNAL_ERROR
 from bridge.downstream.asker import Asker
-from bridge.downstream.changes import PROMPTS, RESOURCES, TOOLS, UPDATED, Changes
+from bridge.downstream.changes import Changes
 from bridge.downstream.jsonrpc import InvalidParams, JsonRpcError
 from bridge.downstream.offering import Subscribable
+from bridge.upstream.protocol import (
+    ACKNOWLEDGED,
+    PROMPTS_CHANGED,
+    RESOURCE_UPDATED,
+    RESOURCES_CHANGED,
+    SUBSCRIPTION_KEY,
+    TOOLS_CHANGED,
+)
 
-ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
-SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 FLAGS = {
-    "toolsListChanged": TOOLS,
-    "promptsListChanged": PROMPTS,
-    "resourcesListChanged": RESOURCES,
+    "toolsListChanged": TOOLS_CHANGED,
+    "promptsListChanged": PROMPTS_CHANGED,
+    "resourcesListChanged": RESOURCES_CHANGED,
 }
 MOST_STREAMS: Final = 10_000
 MOST_RESOURCES: Final = 1000
@@ -56,10 +62,10 @@ class Listening:
         honored = _honored(params.get("notifications"), has_resources=self._resources is not None)
         wanted = {FLAGS[flag] for flag in honored if flag in FLAGS}
         uris = frozenset(honored.get("resourceSubscriptions", ()))
-        meta = {SUBSCRIPTION: request_id}
+        meta = {SUBSCRIPTION_KEY: request_id}
 
         def tell(method: str, news: dict[str, Any]) -> None:
-            if method in wanted or (method == UPDATED and news.get("uri") in uris):
+            if method in wanted or (method == RESOURCE_UPDATED and news.get("uri") in uris):
                 asker.tell(method, {**news, "_meta": {**news.get("_meta", {}), **meta}})
 
         over = anyio.Event()

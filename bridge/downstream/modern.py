@@ -16,11 +16,10 @@ from mcp_types.jsonrpc import HEADER_MISMATCH
 from bridge.downstream.client import NOTHING, Client, Message
 from bridge.downstream.front import error_response
 from bridge.downstream.handlers import Handlers
+from bridge.upstream.protocol import LOG_LEVEL_KEY
 
 STATUS: Mapping[int, int] = ERROR_CODE_HTTP_STATUS
 """The HTTP status of an error code; 200 for one that is not here."""
-
-LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 
 
 def envelope(message: Message, headers: Mapping[str, str] | None = None) -> Client | Message:
@@ -33,7 +32,7 @@ def envelope(message: Message, headers: Mapping[str, str] | None = None) -> Clie
         return _error(message, verdict)
 
     capabilities, info = verdict.client_capabilities, verdict.client_info
-    level = message["params"]["_meta"].get(LOG_LEVEL)
+    level = message["params"]["_meta"].get(LOG_LEVEL_KEY)
     return Client(
         modern=True,
         version=verdict.protocol_version,

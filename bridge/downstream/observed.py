@@ -16,11 +16,10 @@ from bridge.calls.observing import CallRecord, Kind, Observers
 from bridge.core.confirmation import ToolConfirmation
 from bridge.core.content import FunctionCall, Result
 from bridge.core.context import ProgressSink
-from bridge.core.rpc import RpcError
+from bridge.core.rpc import INTERNAL_ERROR, RpcError
 from bridge.core.tool import Tool, is_function_tool
 from bridge.downstream.asker import Asker
-from bridge.downstream.handlers import INPUT_REQUIRED, Handlers
-from bridge.downstream.jsonrpc import INTERNAL_ERROR, JsonRpcError
+from bridge.downstream.handlers import Handlers
 from bridge.errors import (
     ConfirmationRejected,
     ConfirmationRequired,
@@ -29,6 +28,7 @@ from bridge.errors import (
     TimedOut,
     UpstreamUnavailable,
 )
+from bridge.upstream.protocol import INPUT_REQUIRED
 
 LOCAL: Final = "local"
 LONGEST_NAME: Final = 128
@@ -170,7 +170,7 @@ def _record(
 
 def _code(error: Exception) -> int:
     """The code of the JSON-RPC error that the client gets."""
-    return error.code if isinstance(error, JsonRpcError | RpcError) else INTERNAL_ERROR
+    return error.code if isinstance(error, RpcError) else INTERNAL_ERROR
 
 
 @lru_cache(maxsize=4096)

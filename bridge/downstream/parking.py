@@ -19,6 +19,7 @@ from bridge.core.context import ProgressSink
 from bridge.core.rpc import INVALID_PARAMS, RpcError, rpc_error
 from bridge.downstream.asker import Asker
 from bridge.downstream.sealed import LIFETIME, Question, Seals
+from bridge.upstream.protocol import INPUT_REQUIRED
 
 Work: TypeAlias = Callable[[Asker, ProgressSink | None], Awaitable[Result]]
 
@@ -111,7 +112,7 @@ class Parking:
         parked.scope.deadline = anyio.current_time() + self._seconds
         asker = parked.asker
         return {
-            "resultType": "input_required",
+            "resultType": INPUT_REQUIRED,
             "inputRequests": {
                 key: {"method": one.method, "params": one.params}
                 for key, one in parked.asked.items()

@@ -12,13 +12,14 @@ from bridge.core.context import ProgressSink
 from bridge.downstream import eras
 from bridge.downstream.addresses import Addresses
 from bridge.downstream.asker import Asker
-from bridge.downstream.changes import PROMPTS, News
+from bridge.downstream.changes import News
 from bridge.downstream.forwarding import able, first_page, forward, text_param
 from bridge.downstream.jsonrpc import InvalidParams
 from bridge.downstream.offering import Handler, Settle
 from bridge.downstream.source import Source, declares
 from bridge.telemetry import log
 from bridge.tools.names import offered_name
+from bridge.upstream.protocol import PROMPTS_CHANGED
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +121,9 @@ class Prompts:
         return {**answer, "messages": shown}
 
     def _heard(self, method: str, params: Mapping[str, Any]) -> None:
-        if method == PROMPTS and self._relist():
+        if method == PROMPTS_CHANGED and self._relist():
             for tell in list(self.on_news):
-                tell(PROMPTS, {})
+                tell(PROMPTS_CHANGED, {})
 
     def _relist(self) -> bool:
         """Take what the servers list now; whether that is another offer than before."""

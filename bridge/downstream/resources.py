@@ -12,13 +12,14 @@ from bridge.core.rpc import INVALID_PARAMS, RpcError, rpc_error
 from bridge.downstream import eras
 from bridge.downstream.addresses import Addresses
 from bridge.downstream.asker import Asker
-from bridge.downstream.changes import RESOURCES, TOOLS, UPDATED, News
+from bridge.downstream.changes import News
 from bridge.downstream.forwarding import able, first_page, forward, text_param
 from bridge.downstream.jsonrpc import JsonRpcError
 from bridge.downstream.offering import Handler, Settle
 from bridge.downstream.source import Source, declares, to_rpc_error
 from bridge.downstream.uris import Place
 from bridge.errors import ToolError
+from bridge.upstream.protocol import RESOURCE_UPDATED, RESOURCES_CHANGED, TOOLS_CHANGED
 
 LIST, TEMPLATES, READ = "resources/list", "resources/templates/list", "resources/read"
 UNCACHED: Final = {"ttlMs": 0, "cacheScope": "private"}
@@ -162,22 +163,22 @@ class Resources:
         return eras.for_client(answer, modern=asker.modern, stamp=self._stamp)
 
     def _heard(self, source: Source, method: str, params: dict[str, Any]) -> None:
-        if method == RESOURCES:
+        if method == RESOURCES_CHANGED:
             self._relisted()
-        elif method == UPDATED and isinstance(params.get("uri"), str):
+        elif method == RESOURCE_UPDATED and isinstance(params.get("uri"), str):
             place = Place(source, params["uri"])
             names = {uri for uri, places in self._followed.items() if place in places}
             for uri in names or {self._addresses.outward(source, place.uri)}:
-                self._tell(UPDATED, {**params, "uri": uri})
+                self._tell(RESOURCE_UPDATED, {**params, "uri": uri})
 
     def _relisted(self) -> None:
         before = self._addresses.version
         self._addresses.rebuild()
         if self._relist():
-            self._tell(RESOURCES, {})
+            self._tell(RESOURCES_CHANGED, {})
 
         if self._addresses.version != before:
-            self._tell(TOOLS, {})  # a tool's definition may name its app's resource
+            self._tell(TOOLS_CHANGED, {})  # a tool's definition may name its app's resource
 
     def _relist(self) -> bool:
         """Take what the servers list now; whether clients read anything else than before."""

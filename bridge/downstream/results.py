@@ -7,9 +7,9 @@ from typing import Any
 from bridge.calls.call import Outcome
 from bridge.core.content import Result
 from bridge.core.declaration import Declaration
-from bridge.core.rpc import RpcError
+from bridge.core.rpc import INTERNAL_ERROR, RpcError
 from bridge.core.wire import dumps
-from bridge.downstream.jsonrpc import INTERNAL_ERROR, JsonRpcError
+from bridge.downstream.jsonrpc import JsonRpcError
 from bridge.downstream.listing import object_schema, server_definition
 from bridge.errors import UpstreamError
 

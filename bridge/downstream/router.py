@@ -23,15 +23,8 @@ from bridge.downstream.parking import PARKED_NO_MORE, Parking
 from bridge.downstream.progress import PacedProgress
 from bridge.downstream.sealed import is_ours, is_parked
 from bridge.errors import InvalidArguments
-
-LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
-"""The severities of log messages, least first (RFC 5424, section 6.2.1; MCP, logging)."""
-
-MULTI_ROUND = frozenset({"tools/call", "prompts/get", "resources/read"})
-"""The requests that may be answered with `input_required` (MCP 2026-07-28)."""
-
-RESERVED = "io.modelcontextprotocol/"
-TOKEN = "progressToken"
+from bridge.upstream.capabilities import LEVELS
+from bridge.upstream.protocol import MULTI_ROUND, PROGRESS, PROGRESS_TOKEN, RESERVED
 
 
 class Router:
@@ -160,7 +153,7 @@ class Router:
             passed = {
                 key: value
                 for key, value in meta.items()
-                if not key.startswith(RESERVED) and key != TOKEN
+                if not key.startswith(RESERVED) and key != PROGRESS_TOKEN
             }
 
         asks = None
@@ -225,21 +218,21 @@ class Router:
 def _progress(asker: Asker, params: dict[str, Any]) -> ProgressSink | None:
     """Where the progress of a request goes; None where its client did not ask for any."""
     meta = params.get("_meta")
-    token = meta.get(TOKEN) if isinstance(meta, dict) else None
+    token = meta.get(PROGRESS_TOKEN) if isinstance(meta, dict) else None
     if asker.post is None or not isinstance(token, str | int) or isinstance(token, bool):
         return None
 
     post = asker.post
 
     async def send(progress: float, total: float | None, message: str | None) -> None:
-        told: dict[str, Any] = {TOKEN: token, "progress": progress}
+        told: dict[str, Any] = {PROGRESS_TOKEN: token, "progress": progress}
         if total is not None:
             told["total"] = total
 
         if message is not None:
             told["message"] = message
 
-        post({"jsonrpc": "2.0", "method": "notifications/progress", "params": told})
+        post({"jsonrpc": "2.0", "method": PROGRESS, "params": told})
 
     return PacedProgress(send)
 

@@ -22,13 +22,13 @@ from bridge.downstream.neighbours import FORWARDED, Neighbours
 from bridge.downstream.sealed import after_kind, is_ours
 from bridge.downstream.sessions import SWEEP_SECONDS, Session, Sessions
 from bridge.downstream.streams import event_id
+from bridge.upstream.protocol import CANCELLED, INITIALIZED
 
 AT_HOME: Final = frozenset(
     {"logging/setLevel", "resources/subscribe", "resources/unsubscribe"},
 )
 """The requests of a legacy session that change it."""
 
-CANCELLED: Final = "notifications/cancelled"
 LAST_EVENT: Final = "last-event-id"
 
 
@@ -116,7 +116,7 @@ class Spread:
         said = {"say": message, "session": session.name}
         if method is None:
             owner = neighbours.owner(message.get("id"))
-        elif method == "notifications/initialized":
+        elif method == INITIALIZED:
             owner = self.home(session)
         else:
             owner = None

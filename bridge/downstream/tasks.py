@@ -21,6 +21,7 @@ from bridge.downstream.forwarding import forward, text_param
 from bridge.downstream.jsonrpc import JsonRpcError
 from bridge.downstream.offering import Handler
 from bridge.downstream.source import Source
+from bridge.upstream.capabilities import has_tasks
 
 TASK = "task"
 METHODS = ("tasks/get", "tasks/update", "tasks/cancel")
@@ -94,5 +95,4 @@ class Tasks:
 
 
 def _has_tasks(source: Source) -> bool:
-    extensions = source.listed.capabilities.get("extensions")
-    return isinstance(extensions, dict) and eras.TASKS_EXTENSION in extensions
+    return has_tasks(source.listed.capabilities)

@@ -13,7 +13,7 @@ from bridge.core.content import Result
 from bridge.core.context import ProgressSink
 from bridge.downstream.addresses import Addresses
 from bridge.downstream.asker import Asker
-from bridge.downstream.changes import PROMPTS, RESOURCES, UPDATED, News
+from bridge.downstream.changes import News
 from bridge.downstream.completion import Completion
 from bridge.downstream.declared import Declared
 from bridge.downstream.handlers import Handlers, settled
@@ -28,9 +28,14 @@ from bridge.downstream.tasks import Tasks
 from bridge.gateway.assembly import Assembly, prefix_of
 from bridge.upstream import inputs
 from bridge.upstream.channel import Options
-from bridge.upstream.envelope import RESUMABLE
 from bridge.upstream.library import Listed
 from bridge.upstream.progress import with_progress
+from bridge.upstream.protocol import (
+    MULTI_ROUND,
+    PROMPTS_CHANGED,
+    RESOURCE_UPDATED,
+    RESOURCES_CHANGED,
+)
 from bridge.upstream.toolset import MCPToolset
 from bridge.version import VERSION
 
@@ -86,17 +91,17 @@ class UpstreamSource:
 
     async def _sent(self, method: str, params: dict[str, Any], options: Options) -> Result:
         sessions = self._upstream.sessions
-        if method in RESUMABLE:
+        if method in MULTI_ROUND:
             return await inputs.request(sessions, method, params, options)
 
         return await sessions.of(options.caller).request(method, params, options)
 
     def _relisted(self) -> None:
-        self._tell(PROMPTS, {})
-        self._tell(RESOURCES, {})
+        self._tell(PROMPTS_CHANGED, {})
+        self._tell(RESOURCES_CHANGED, {})
 
     def _heard(self, method: str, params: dict[str, Any]) -> None:
-        if method == UPDATED:
+        if method == RESOURCE_UPDATED:
             self._tell(method, params)
 
     def _tell(self, method: str, params: dict[str, Any]) -> None:

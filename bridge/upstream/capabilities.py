@@ -31,7 +31,7 @@ def refusal(capabilities: Mapping[str, Any], method: str, params: Any) -> RpcErr
     the client did not declare are wrong params (MCP 2025-11-25, elicitation and sampling).
     """
     declared = capabilities.get(NEEDED.get(method, ""))
-    if declared is None:
+    if not isinstance(declared, dict):
         return rpc_error(METHOD_NOT_FOUND, f"the client behind bridge does not take {method}")
 
     lacks = _lacks(method, declared, params)
@@ -60,7 +60,7 @@ def for_modern(caller: Caller) -> Mapping[str, Any]:
     if isinstance(roots := mapped.get("roots"), dict) and "listChanged" in roots:
         mapped["roots"] = {name: v for name, v in roots.items() if name != "listChanged"}
 
-    return _without_tasks(mapped)
+    return without_tasks(mapped)
 
 
 def for_legacy(caller: Caller | None) -> dict[str, Any]:
@@ -70,29 +70,39 @@ def for_legacy(caller: Caller | None) -> dict[str, Any]:
 
     names = ASKABLE | {"extensions"}
     declared = {name: value for name, value in caller.capabilities.items() if name in names}
-    return _without_tasks(declared)
+    return without_tasks(declared)
 
 
-def _without_tasks(capabilities: dict[str, Any]) -> dict[str, Any]:
+def has_tasks(capabilities: Mapping[str, Any]) -> bool:
+    """Whether a client or a server that declared this speaks of tasks (extension tasks)."""
     extensions = capabilities.get("extensions")
-    if not isinstance(extensions, dict) or TASKS_EXTENSION not in extensions:
+    return isinstance(extensions, dict) and TASKS_EXTENSION in extensions
+
+
+def without_tasks(capabilities: dict[str, Any]) -> dict[str, Any]:
+    """The same capabilities without those tasks, which only modern sides follow."""
+    if not has_tasks(capabilities):
         return capabilities
 
+    extensions = capabilities["extensions"]
     kept = {name: value for name, value in extensions.items() if name != TASKS_EXTENSION}
     rest = {name: value for name, value in capabilities.items() if name != "extensions"}
     return {**rest, "extensions": kept} if kept else rest
 
 
-def _lacks(method: str, declared: Any, params: Any) -> str:
+def _lacks(method: str, declared: Mapping[str, Any], params: Any) -> str:
     """The part of a capability that these params need and the client did not declare."""
-    has = declared if isinstance(declared, dict) else {}
     asked = params if isinstance(params, dict) else {}
     if method == ELICIT:
         mode = str(asked.get("mode", "form"))[:40]
         # One that declared no mode at all takes forms: so did all clients before there were modes.
-        return "" if mode in has or (mode == "form" and "url" not in has) else f"{mode} elicitation"
+        return (
+            ""
+            if mode in declared or (mode == "form" and "url" not in declared)
+            else f"{mode} elicitation"
+        )
 
-    if method == SAMPLE and ("tools" in asked or "toolChoice" in asked) and "tools" not in has:
+    if method == SAMPLE and ("tools" in asked or "toolChoice" in asked) and "tools" not in declared:
         return "sampling with tools"
 
     return ""

@@ -6,20 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from bridge.core.caller import Caller
-from bridge.upstream.capabilities import for_modern
+from bridge.upstream.capabilities import for_modern, has_tasks
 from bridge.upstream.channel import Params
 from bridge.upstream.protocol import (
     CLIENT_CAPABILITIES_KEY,
     ENVELOPE,
     LOG_LEVEL_KEY,
+    MULTI_ROUND,
+    PROGRESS_TOKEN,
     RESERVED,
-    TASKS_EXTENSION,
 )
-
-RESUMABLE = frozenset({"tools/call", "prompts/get", "resources/read"})
-"""The methods that a modern server may answer with `input_required`."""
-
-PROGRESS_TOKEN = "progressToken"
 
 
 def modern_params(method: str, params: Params, caller: Caller | None) -> Params:
@@ -35,7 +31,7 @@ def modern_params(method: str, params: Params, caller: Caller | None) -> Params:
     if caller.log_level is not None:
         made[LOG_LEVEL_KEY] = caller.log_level
 
-    if method in RESUMABLE and caller.brought:
+    if method in MULTI_ROUND and caller.brought:
         return {**caller.brought, **params, "_meta": made}
 
     return {**params, "_meta": made}
@@ -49,8 +45,7 @@ def legacy_params(params: Params, caller: Caller) -> Params:
 
 def takes_tasks(caller: Caller) -> bool:
     """Whether the client can follow a task that a server answers with."""
-    extensions = caller.capabilities.get("extensions")
-    return caller.modern and isinstance(extensions, dict) and TASKS_EXTENSION in extensions
+    return caller.modern and has_tasks(caller.capabilities)
 
 
 def _says_nothing(caller: Caller) -> bool:

@@ -37,13 +37,13 @@ from bridge.upstream.correlator import Correlator
 from bridge.upstream.desk import Desk, Negotiated
 from bridge.upstream.lines import LineSplitter
 from bridge.upstream.link import Link
+from bridge.upstream.protocol import PROGRESS
 from bridge.upstream.target import Hosted
 
 MARGIN = 64 * 1024
 """How much longer a line may be than the server's message that it holds."""
 
 HOST_GONE = "the process that keeps the server's conversation has ended"
-PROGRESS = "notifications/progress"
 
 
 class HostedChannel(asyncio.Protocol, Negotiated):

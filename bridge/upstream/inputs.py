@@ -23,10 +23,8 @@ from bridge.errors import OutcomeUnknown, UpstreamError
 from bridge.upstream.capabilities import refusal
 from bridge.upstream.channel import Options, Params
 from bridge.upstream.envelope import takes_tasks
-from bridge.upstream.protocol import ELICIT
+from bridge.upstream.protocol import COMPLETE, ELICIT, INPUT_REQUIRED, TASK
 from bridge.upstream.sessions import Sessions
-
-COMPLETE, INPUT_REQUIRED, TASK = "complete", "input_required", "task"
 
 MOST_ROUNDS = 10
 MOST_INPUTS = 32  # in one round

@@ -1,4 +1,4 @@
-"""The names that MCP fixes and this side needs, so that calling a server loads no SDK.
+"""The names that MCP fixes and bridge needs, on both sides, so that calling a server loads no SDK.
 
 A test holds each of them to the SDK's own.
 """
@@ -27,6 +27,14 @@ RESERVED = "io.modelcontextprotocol/"
 
 TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
 
+COMPLETE, INPUT_REQUIRED, TASK = "complete", "input_required", "task"
+"""The values of `resultType`."""
+
+MULTI_ROUND = frozenset({"tools/call", "prompts/get", "resources/read"})
+"""The methods that may be answered with `input_required`."""
+
+PROGRESS_TOKEN = "progressToken"
+
 CLIENT_INFO = {"name": "bridge", "version": VERSION}
 ENVELOPE: dict[str, Any] = {
     PROTOCOL_VERSION_KEY: MODERN_VERSION,
@@ -41,6 +49,8 @@ RESOURCES_CHANGED = "notifications/resources/list_changed"
 RESOURCE_UPDATED = "notifications/resources/updated"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 CANCELLED = "notifications/cancelled"
+INITIALIZED = "notifications/initialized"
+PROGRESS = "notifications/progress"
 EVERYBODYS = frozenset(
     {
         TOOLS_CHANGED,

@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx2
 
+from bridge.core.rpc import METHOD_NOT_FOUND
 from bridge.core.wire import loads
 from bridge.upstream.bounded import media_type, read_beginning
 from bridge.upstream.channel import ChannelError, HttpStatusError, RpcError, SessionGone
@@ -13,7 +14,6 @@ from bridge.upstream.client import Response
 from bridge.upstream.wording import excerpt, place
 
 REFUSAL_BYTES = 1024 * 1024
-METHOD_NOT_FOUND = -32601
 REDIRECTS = {301, 302, 303, 307, 308}
 SESSION_UNKNOWN = {-32600, -32001}  # the codes that servers use for it, beside status 400
 

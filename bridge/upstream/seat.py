@@ -15,10 +15,10 @@ from bridge.telemetry import log
 from bridge.upstream.channel import ChannelError, Message, Options, Params
 from bridge.upstream.correlator import result_of
 from bridge.upstream.failures import did_not_run
-from bridge.upstream.hosted import MARGIN, PROGRESS, to_wire
+from bridge.upstream.hosted import MARGIN, to_wire
 from bridge.upstream.lines import LineSplitter
 from bridge.upstream.link import Link
-from bridge.upstream.protocol import CANCELLED
+from bridge.upstream.protocol import CANCELLED, PROGRESS
 
 MOST_UNREAD = 4
 """How many of the longest messages wait for a process that does not read."""

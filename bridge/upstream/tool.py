@@ -20,9 +20,10 @@ from bridge.errors import InvalidArguments, UpstreamError
 from bridge.tools.gate import Rule, check
 from bridge.upstream.channel import Options
 from bridge.upstream.connection import Connection
-from bridge.upstream.inputs import COMPLETE, settle
+from bridge.upstream.inputs import settle
 from bridge.upstream.media import Media, keep_media, shown_media
 from bridge.upstream.progress import with_progress
+from bridge.upstream.protocol import COMPLETE
 from bridge.upstream.results import NONE_KEPT, error_text, to_response
 from bridge.upstream.routing import mirror, mirrored
 from bridge.upstream.sessions import Sessions

@@ -11,8 +11,9 @@ from bridge.core.content import Result
 from bridge.core.context import ProgressSink
 from bridge.downstream.addresses import Addresses
 from bridge.downstream.asker import Asker
-from bridge.downstream.changes import PROMPTS, RESOURCES, UPDATED, News
+from bridge.downstream.changes import News
 from bridge.errors import ToolError, UpstreamError, UpstreamUnavailable
+from bridge.upstream.protocol import PROMPTS_CHANGED, RESOURCE_UPDATED, RESOURCES_CHANGED
 
 STAMP = {"name": "tests", "version": "1"}
 MODERN = {"resultType": "complete", "_meta": {"io.modelcontextprotocol/serverInfo": STAMP}}
@@ -68,10 +69,10 @@ class StandIn:
     def relist(self, **shelves: Any) -> None:
         """List something else from now on."""
         self.listed = replace(self.listed, **shelves)
-        self.tell(PROMPTS)
-        self.tell(RESOURCES)
+        self.tell(PROMPTS_CHANGED)
+        self.tell(RESOURCES_CHANGED)
 
-    def tell(self, method: str = UPDATED, **params: Any) -> None:
+    def tell(self, method: str = RESOURCE_UPDATED, **params: Any) -> None:
         """Say that something changed."""
         for take in list(self.on_news):
             take(method, params)

@@ -4,7 +4,8 @@ from typing import Any
 
 import anyio
 
-from bridge.downstream.changes import TOOLS, UPDATED, Changes
+from bridge.downstream.changes import Changes
+from bridge.upstream.protocol import RESOURCE_UPDATED, TOOLS_CHANGED
 
 
 async def settle() -> None:
@@ -22,15 +23,15 @@ async def test_many_changes_at_once_are_told_once_more_after_the_first() -> None
     changes.follow(tell)
     async with anyio.create_task_group() as group:
         group.start_soon(changes.relay)
-        changes.take(TOOLS, {})
+        changes.take(TOOLS_CHANGED, {})
         await settle()
-        assert told == [TOOLS]
+        assert told == [TOOLS_CHANGED]
         for _ in range(100):
-            changes.take(TOOLS, {})
+            changes.take(TOOLS_CHANGED, {})
 
         await twice.wait()
         await settle()
-        assert told == [TOOLS, TOOLS]
+        assert told == [TOOLS_CHANGED, TOOLS_CHANGED]
         group.cancel_scope.cancel()
 
 
@@ -41,12 +42,12 @@ async def test_the_next_change_is_not_told_before_its_time() -> None:
         group.start_soon(changes.relay)
         for _ in range(3):
             await settle()
-            changes.take(TOOLS, {})
+            changes.take(TOOLS_CHANGED, {})
 
         await settle()
         group.cancel_scope.cancel()
 
-    assert told == [TOOLS]
+    assert told == [TOOLS_CHANGED]
 
 
 async def test_each_resource_that_changed_is_told_once_and_to_nobody_who_has_left() -> None:
@@ -55,12 +56,12 @@ async def test_each_resource_that_changed_is_told_once_and_to_nobody_who_has_lef
     leave = changes.follow(lambda method, params: missed.append(params))
     leave()
     for uri in ("a:1", "a:2", "a:1"):
-        changes.take(UPDATED, {"uri": uri})
+        changes.take(RESOURCE_UPDATED, {"uri": uri})
 
     async with anyio.create_task_group() as group:
         group.start_soon(changes.relay)
         await settle()
         group.cancel_scope.cancel()
 
-    assert told == [(UPDATED, {"uri": "a:1"}), (UPDATED, {"uri": "a:2"})]
+    assert told == [(RESOURCE_UPDATED, {"uri": "a:1"}), (RESOURCE_UPDATED, {"uri": "a:2"})]
     assert missed == []

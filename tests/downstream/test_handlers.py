@@ -9,11 +9,11 @@ from bridge.calls.hooks import Hook, Hooks
 from bridge.core.content import Args, Result
 from bridge.core.context import ToolContext, local_context
 from bridge.core.declaration import Declaration
-from bridge.core.rpc import RpcError
+from bridge.core.rpc import INVALID_PARAMS, RpcError
 from bridge.core.tool import Tool
 from bridge.downstream.asker import Asker
 from bridge.downstream.handlers import Handlers
-from bridge.downstream.jsonrpc import INVALID_PARAMS, InvalidParams
+from bridge.downstream.jsonrpc import InvalidParams
 from bridge.errors import OutcomeUnknown
 from bridge.tools.function import function_tool
 from tests.downstream.offer import (

@@ -8,12 +8,12 @@ import pytest
 
 from bridge.core.rpc import RpcError
 from bridge.downstream.asker import Asker
-from bridge.downstream.changes import RESOURCES, TOOLS, UPDATED
 from bridge.downstream.handlers import settled
 from bridge.downstream.jsonrpc import JsonRpcError
 from bridge.downstream.prompts import Prompts
 from bridge.downstream.resources import Resources
 from bridge.downstream.uris import labels
+from bridge.upstream.protocol import RESOURCE_UPDATED, RESOURCES_CHANGED, TOOLS_CHANGED
 from tests.downstream.sources import MODERN, STAMP, StandIn, addressed, refused
 
 LEGACY = Asker(modern=False)
@@ -194,16 +194,16 @@ async def test_following_goes_to_the_owner_by_its_own_words_and_news_come_back_i
     await resources.subscribe(LEGACY, "two+x://a")
     await resources.subscribe(NEW, "two+x://a")
     await resources.subscribe(LEGACY, "y://b")
-    two.tell(UPDATED, uri="x://a", title="T")
-    one.tell(UPDATED, uri="x://a")
-    two.tell(UPDATED, uri="y://b")
+    two.tell(RESOURCE_UPDATED, uri="x://a", title="T")
+    one.tell(RESOURCE_UPDATED, uri="x://a")
+    two.tell(RESOURCE_UPDATED, uri="y://b")
     await resources.unsubscribe(LEGACY, "two+x://a")
 
     assert (one.followed, two.followed) == ({}, {"x://a": 1, "y://b": 1})
     assert told == [
-        (UPDATED, {"uri": "two+x://a", "title": "T"}),
-        (UPDATED, {"uri": "one+x://a"}),
-        (UPDATED, {"uri": "y://b"}),
+        (RESOURCE_UPDATED, {"uri": "two+x://a", "title": "T"}),
+        (RESOURCE_UPDATED, {"uri": "one+x://a"}),
+        (RESOURCE_UPDATED, {"uri": "y://b"}),
     ]
 
 
@@ -225,9 +225,9 @@ async def test_news_come_under_the_uri_that_was_followed_though_it_reads_otherwi
     two.relist(resources=[{"uri": "x://a", "name": "a"}])
     resources.on_news.append(lambda *news: told.append(news))
 
-    one.tell(UPDATED, uri="x://a")
+    one.tell(RESOURCE_UPDATED, uri="x://a")
 
-    assert told == [(UPDATED, {"uri": "x://a"})]
+    assert told == [(RESOURCE_UPDATED, {"uri": "x://a"})]
 
 
 async def test_link_to_what_another_server_lists_leads_to_the_one_that_sent_it() -> None:
@@ -264,7 +264,9 @@ async def test_clients_hear_when_they_read_something_else() -> None:
     assert told == []
 
     two.relist(resources=[{"uri": "x://a", "name": "a"}])
-    assert told == [(RESOURCES, {}), (TOOLS, {})], "and tools name their apps' resources"
+    assert told == [(RESOURCES_CHANGED, {}), (TOOLS_CHANGED, {})], (
+        "and tools name their apps' resources"
+    )
     assert await uris(resources) == ["one+x://a", "two+x://a"]
 
 
