@@ -14,8 +14,8 @@ from typing import Any, Final, TypeAlias
 import anyio
 
 from bridge.core.content import Result
+from bridge.core.ending import Ending
 from bridge.core.rpc import RpcError, rpc_error
-from bridge.downstream.running import Running
 from bridge.upstream.protocol import CANCELLED
 
 Message: TypeAlias = dict[str, Any]
@@ -67,7 +67,7 @@ class Client:
         self.push = push
         self.mark = mark
         self.subscribed: set[str] = set()
-        self.running: dict[str | int, Running] = {}
+        self.running: dict[str | int, Ending] = {}
         self._numbers = itertools.count(1)
         self._asked: dict[int | str, _Question] = {}
 

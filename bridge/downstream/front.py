@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 
+from bridge.core.ending import Ending
 from bridge.core.rpc import INTERNAL_ERROR, INVALID_REQUEST, RpcError
 from bridge.downstream import eras
 from bridge.downstream.changes import Changes
@@ -15,7 +16,6 @@ from bridge.downstream.client import Client, Message, Post
 from bridge.downstream.handlers import Handlers
 from bridge.downstream.results import failure
 from bridge.downstream.router import Router
-from bridge.downstream.running import Running
 from bridge.telemetry import log
 from bridge.upstream.protocol import (
     CANCELLED,
@@ -43,7 +43,7 @@ class Front:
         self._most_calls = most_calls
         self._changes = Changes()
         self._router = Router(handlers, self._changes, confirm_wait)
-        self._running: set[Running] = set()
+        self._running: set[Ending] = set()
         self._calls = 0
         self._idle = anyio.Event()
         self._closing = False
@@ -85,17 +85,15 @@ class Front:
             text = "too many calls are running here; nothing ran, try later"
             return self._refused(client, request, text)
 
-        running = Running()
+        running = Ending()
         if method != LISTEN:  # it only waits, and there may be thousands
             self._running.add(running)
 
         self._calls += is_call
         client.running[request_id] = running
         try:
-            return await self._answered(client, request_id, method, request.get("params"), post)
-        except anyio.get_cancelled_exc_class():
-            if not running.is_over():
-                raise
+            with running:
+                return await self._answered(client, request_id, method, request.get("params"), post)
         finally:
             self._calls -= is_call
             self._running.discard(running)

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 
 import anyio
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from bridge.core.ending import Ending
 from bridge.downstream.asker import PRINCIPAL
 from bridge.downstream.auth import TokenCheck
 from bridge.downstream.names import Names
-from bridge.downstream.running import within
 from bridge.errors import Unauthorized
 
 CHALLENGE = 'Bearer realm="bridge"'  # RFC 6750, section 3
@@ -150,11 +149,11 @@ class Guard:
         if declared.isdecimal() and int(declared) > most:
             raise Refused(413, f"the body is longer than {most} bytes")
 
-        try:
-            return await within(self._bounds.body_seconds, partial(self._whole, receive))
-        except TimeoutError:
-            too_slow = f"the body took longer than {self._bounds.body_seconds:g} s"
-            raise Refused(408, too_slow, {"Connection": "close"}) from None
+        with Ending(self._bounds.body_seconds):
+            return await self._whole(receive)
+
+        too_slow = f"the body took longer than {self._bounds.body_seconds:g} s"
+        raise Refused(408, too_slow, {"Connection": "close"})
 
     async def _whole(self, receive: Receive) -> bytes | None:
         message = await receive()

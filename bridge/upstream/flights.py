@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Protocol
+from typing import Protocol, Self
 
 import anyio
+
+from bridge.core.ending import Ending
 
 
 class Cancellable(Protocol):
@@ -112,49 +113,18 @@ class _Flight:
         return self._scope.__exit__(kind, exc, trace)
 
 
-class Call:
-    """The block of one request, which a plain task cancellation ends, as in `asyncio.timeout`.
+class Call(Ending):
+    """The block of one request, which closing the channel ends, or time."""
 
-    `deadline` is in the event loop's time and may be set, as that of a cancel scope.
-    """
-
-    __slots__ = ("_base", "_flights", "_is_cancelled", "_seconds", "_task", "_timer")
+    __slots__ = ("_flights",)
 
     def __init__(self, flights: Flights, seconds: float | None) -> None:
+        super().__init__(seconds)
         self._flights = flights
-        self._seconds = seconds
-        self._timer: asyncio.TimerHandle | None = None
-        self._is_cancelled = False
 
-    @property
-    def deadline(self) -> float:
-        """When the block ends at the latest; infinite without a bound."""
-        return math.inf if self._timer is None else self._timer.when()
-
-    @deadline.setter
-    def deadline(self, when: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
-        loop = asyncio.get_running_loop()
-        self._timer = None if when == math.inf else loop.call_at(when, self.cancel)
-
-    def cancel(self) -> None:
-        """End the block where it waits. From inside the block, where nothing waits, it is void."""
-        if not self._is_cancelled and self._task is not asyncio.current_task():
-            self._is_cancelled = True
-            self._task.cancel()
-
-    def __enter__(self) -> Call:
-        task = asyncio.current_task()
-        assert task is not None
-        self._task = task
-        self._base = task.cancelling()
+    def __enter__(self) -> Self:
+        super().__enter__()
         self._flights.begin(self)
-        if self._seconds is not None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(self._seconds, self.cancel)
-
         return self
 
     def __exit__(
@@ -163,16 +133,5 @@ class Call:
         exc: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
-        if self._timer is not None:
-            self._timer.cancel()
-
         self._flights.land(self)
-        if not self._is_cancelled:
-            return False
-
-        others = self._task.uncancel() > self._base
-        if not isinstance(exc, asyncio.CancelledError):
-            return False
-
-        # Who else cancelled the task in the same moment must not go unheard.
-        return not others
+        return super().__exit__(kind, exc, trace)
