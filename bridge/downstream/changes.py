@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import anyio
@@ -23,11 +24,11 @@ class Changes:
         self._changed = anyio.Event()
         self._listeners: dict[object, News] = {}
 
-    def follow(self, listener: News) -> Callable[[], None]:
+    def follow(self, listener: News) -> Callable[[], object]:
         """Have `listener` called after each change; returns what ends that."""
         token = object()
         self._listeners[token] = listener
-        return lambda: self._listeners.pop(token, None) and None
+        return partial(self._listeners.pop, token, None)
 
     def take(self, method: str, params: dict[str, Any]) -> None:
         """Note one change. Lists that change again, or one resource, are told once."""

@@ -47,7 +47,7 @@ class Front:
         self._calls = 0
         self._idle = anyio.Event()
         self._closing = False
-        self._clients: dict[Client, Callable[[], None] | None] = {}
+        self._clients: dict[Client, Callable[[], object] | None] = {}
 
     @property
     def calls(self) -> int:

@@ -71,7 +71,7 @@ class Listening:
         over = anyio.Event()
         self._streams.add(over)
         followed: list[str] = []
-        unfollow: Callable[[], None] | None = None
+        unfollow: Callable[[], object] | None = None
         try:
             # Whoever has read that this is granted hears of all that happens from then on.
             await self._subscribe(asker, uris, followed)

@@ -94,12 +94,7 @@ class Connection:
         Raises:
             UpstreamUnavailable: It cannot be made now; says why and when the next attempt is.
         """
-        here = self._places.here()
-        owner = here.owner
-        if owner is not None and owner.link is not None and owner.link.is_open:
-            return owner.link
-
-        return await self._connect(here)
+        return self._live() or await self._connect(self._places.here())
 
     async def request(self, method: str, params: Params, options: Options = NO_OPTIONS) -> Result:
         """Send one request; once more if it provably did not run, and only then.
@@ -109,11 +104,7 @@ class Connection:
             UpstreamUnavailable: The request did not run.
             OutcomeUnknown: It was sent and no answer came.
         """
-        owner = self._places.here().owner  # as `link` does, without its cost for each call
-        link = None if owner is None else owner.link
-        if link is None or not link.is_open:
-            link = await self.link()
-
+        link = self._live() or await self.link()
         try:
             return await link.request(method, params, options)
         except (RpcError, ChannelError) as exc:
@@ -208,6 +199,12 @@ class Connection:
     def pause(self) -> float:
         """How long to wait, in seconds, before the next attempt to connect makes sense."""
         return self._places.here().pause
+
+    def _live(self) -> Link | None:
+        """This loop's link, if it can be used."""
+        owner = self._places.here().owner
+        link = None if owner is None else owner.link
+        return link if link is not None and link.is_open else None
 
     async def _connect(self, here: Place) -> Link:
         if self._is_closed:

@@ -27,7 +27,7 @@ from bridge.upstream.channel import (
     RequestTimeout,
     RpcError,
 )
-from bridge.upstream.client import Client
+from bridge.upstream.client import Client, Sending
 from bridge.upstream.clock import Clock
 from bridge.upstream.correlator import Message, result_of
 from bridge.upstream.credentials import Credentials
@@ -36,7 +36,8 @@ from bridge.upstream.flights import Flights
 from bridge.upstream.http_wire import TELL_SECONDS, HttpWire
 from bridge.upstream.inbox import Inbox
 from bridge.upstream.streams import listen_on, resume
-from bridge.upstream.web import ConnectionLost, Sending, open_client
+from bridge.upstream.web import open_client
+from bridge.upstream.wording import ConnectionLost
 
 NOTIFY_SECONDS = 10.0
 

@@ -8,7 +8,7 @@ from httpx_sse import ServerSentEvent
 
 from bridge.core.wire import loads
 from bridge.upstream.channel import ChannelError, Message
-from bridge.upstream.web import excerpt
+from bridge.upstream.wording import excerpt
 
 SHORTEST_PAUSE = 100  # milliseconds, as servers give them
 LONGEST_PAUSE = 30_000

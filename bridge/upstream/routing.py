@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 from bridge.core.content import Args
+from bridge.core.dialects import shape
 
 Path: TypeAlias = tuple[str, ...]
 
@@ -23,22 +24,11 @@ SAFE = re.compile(r"[\x20-\x7e]*")
 WRAPPED = re.compile(r"=\?base64\?.*\?=", re.DOTALL)
 TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # RFC 9110 §5.6.2
 
-# The keywords of JSON Schema 2020-12 whose values are schemas, lists of them, or maps of them.
-ONE = {
-    "additionalProperties",
-    "contains",
-    "contentSchema",
-    "else",
-    "if",
-    "items",
-    "not",
-    "propertyNames",
-    "then",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-}
-MANY = {"allOf", "anyOf", "oneOf", "prefixItems"}
-NAMED = {"$defs", "definitions", "dependentSchemas", "patternProperties"}
+# The keywords of JSON Schema 2020-12 whose values are schemas, lists of them, or maps of them;
+# `properties` alone leads to where an annotation may stand.
+ONE = shape.ONE - {"additionalItems"}
+MANY = shape.MANY
+NAMED = (shape.NAMED - {"properties"}) | shape.SHELVES
 
 
 def routing_headers(method: str, params: Mapping[str, Any]) -> dict[str, str]:

@@ -27,14 +27,15 @@ from bridge.upstream.channel import (
     Params,
     RpcError,
 )
-from bridge.upstream.client import Client
+from bridge.upstream.client import Client, Sending
 from bridge.upstream.clock import Counted, Timed
 from bridge.upstream.correlator import Correlator, Message
 from bridge.upstream.credentials import Credentials
 from bridge.upstream.desk import Desk, Negotiated
 from bridge.upstream.flights import Flights
 from bridge.upstream.refusal import refusal
-from bridge.upstream.web import Sending, excerpt, exchange, open_client, place
+from bridge.upstream.web import exchange, open_client
+from bridge.upstream.wording import excerpt, place
 
 POST_SECONDS = 10.0  # for a notification or a reply to be taken
 LATE_SECONDS = 1.0  # for the response to a POST whose answer has come on the stream before it

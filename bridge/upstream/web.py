@@ -19,16 +19,13 @@ from bridge.upstream.client import (
     SPARE_CONNECTIONS,
     Client,
     Response,
+    Sending,
     check_headers,
 )
-from bridge.upstream.client import Sending as Sending
 from bridge.upstream.credentials import AuthorizedClient, Credentials
 from bridge.upstream.direct import DirectClient
 from bridge.upstream.pool import Origin, Pool
 from bridge.upstream.proxied import ProxiedClient
-from bridge.upstream.wording import ConnectionLost as ConnectionLost
-from bridge.upstream.wording import excerpt as excerpt
-from bridge.upstream.wording import place as place
 from bridge.upstream.wording import reason
 
 OURS = {
