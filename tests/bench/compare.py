@@ -13,7 +13,7 @@ import math
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -151,6 +151,18 @@ def options_of(found: argparse.Namespace, work: Path) -> Options:
     """The options that the flags stand for; `work` is a folder for generated files."""
     options = Options(work, found.peers.resolve(), found.bridge, found.rounds, found.calls)
     return replace(options, clients=tuple(found.clients), only=tuple(found.only))
+
+
+def report(
+    doc: str | None, measure: Callable[[Options], Any], table: Callable[[Any], Iterator[str]]
+) -> None:
+    """One part alone, with the flags that all have: measure and print."""
+    end_in_order()
+    parser = flags((doc or "").splitlines()[0])
+    with tempfile.TemporaryDirectory(prefix="bench-") as work:
+        found = measure(options_of(parser.parse_args(), Path(work)))
+
+    sys.stdout.writelines(f"{line}\n" for line in table(found))
 
 
 def main() -> int:

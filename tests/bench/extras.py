@@ -9,16 +9,13 @@ from __future__ import annotations
 import math
 import os
 import statistics
-import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from tests.bench.compare import ERAS, flags, options_of, turns
+from tests.bench.compare import ERAS, report, turns
 from tests.bench.contenders import ECHO, EXTRAS, OURS, TOKEN, Options, bridge
-from tests.bench.running import end_in_order, running
+from tests.bench.running import running
 
 
 def measured(options: Options) -> list[dict[str, Any]]:
@@ -63,16 +60,6 @@ def table(cells: list[dict[str, Any]]) -> Iterator[str]:
         yield f"  {name:<15}{costs}"
 
 
-def main() -> None:
-    """Measure and print."""
-    end_in_order()
-    os.environ.setdefault("OTEL_TRACES_EXPORTER", "none")
-    parser = flags((__doc__ or "").splitlines()[0])
-    with tempfile.TemporaryDirectory(prefix="bench-") as work:
-        cells = measured(options_of(parser.parse_args(), Path(work)))
-
-    sys.stdout.writelines(f"{line}\n" for line in table(cells))
-
-
 if __name__ == "__main__":
-    main()
+    os.environ.setdefault("OTEL_TRACES_EXPORTER", "none")
+    report(__doc__, measured, table)

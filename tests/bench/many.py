@@ -10,17 +10,15 @@ from __future__ import annotations
 import http.client
 import json
 import statistics
-import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tests.bench.compare import ERAS, flags, middle, options_of, paired, turns
+from tests.bench.compare import ERAS, middle, paired, report, turns
 from tests.bench.contenders import ECHO, Options, bridge
-from tests.bench.running import PATIENCE, end, end_in_order, listens, load, running, start
+from tests.bench.running import PATIENCE, end, listens, load, running, start
 from tests.bench.wire import MODERN, envelope
 
 SHAPES = {"bridge 1 x 10": (1, 10), "bridge 1 x 1000": (1, 1000), "bridge 20 x 50": (20, 50)}
@@ -138,15 +136,5 @@ def _listed(port: int) -> int:
     return len(found["result"]["tools"])
 
 
-def main() -> None:
-    """Measure and print."""
-    end_in_order()
-    parser = flags((__doc__ or "").splitlines()[0])
-    with tempfile.TemporaryDirectory(prefix="bench-") as work:
-        found = measured(options_of(parser.parse_args(), Path(work)))
-
-    sys.stdout.writelines(f"{line}\n" for line in table(found))
-
-
 if __name__ == "__main__":
-    main()
+    report(__doc__, measured, table)

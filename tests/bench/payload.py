@@ -7,17 +7,14 @@ is what the process held at most while it answered, above what it held at rest b
 from __future__ import annotations
 
 import statistics
-import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from tests.bench import procfs
-from tests.bench.compare import ERAS, flags, options_of
+from tests.bench.compare import ERAS, report
 from tests.bench.contenders import ECHO, FLOOR, OURS, Options, contenders
-from tests.bench.running import end_in_order, load, running
+from tests.bench.running import load, running
 
 KIB = 1024
 WARMING = 50
@@ -62,15 +59,5 @@ def table(found: dict[str, dict[str, Any]]) -> Iterator[str]:
         yield f"  {name:<15}CPU {costs}   memory {one['growth']:5.2f} x the payload"
 
 
-def main() -> None:
-    """Measure and print."""
-    end_in_order()
-    parser = flags((__doc__ or "").splitlines()[0])
-    with tempfile.TemporaryDirectory(prefix="bench-") as work:
-        found = measured(options_of(parser.parse_args(), Path(work)))
-
-    sys.stdout.writelines(f"{line}\n" for line in table(found))
-
-
 if __name__ == "__main__":
-    main()
+    report(__doc__, measured, table)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -17,6 +16,8 @@ import venv
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+
+from tests.servers.install import run
 
 HOME = Path(__file__).resolve().parents[2] / ".servers" / "peers"
 
@@ -87,7 +88,7 @@ def _tried(name: str, work: Callable[[], None]) -> list[str]:
 
 def _environment(place: Path, requirements: Sequence[str]) -> None:
     venv.create(place, with_pip=True, clear=True)
-    _run([str(place / "bin" / "pip"), "install", "--quiet", *requirements])
+    run([str(place / "bin" / "pip"), "install", "--quiet", *requirements], seconds=LONGEST)
 
 
 def _node_modules(place: Path) -> None:
@@ -95,7 +96,7 @@ def _node_modules(place: Path) -> None:
     if node is None or npm is None:
         raise RuntimeError("there is no Node and npm on PATH")
 
-    major = _run([node, "--version"]).strip().removeprefix("v").partition(".")[0]
+    major = run([node, "--version"], seconds=LONGEST).strip().removeprefix("v").partition(".")[0]
     if int(major) < OLDEST_NODE:
         raise RuntimeError(f"they need Node {OLDEST_NODE}, and this one is {major}")
 
@@ -103,20 +104,7 @@ def _node_modules(place: Path) -> None:
     wanted = {"private": True, "dependencies": {n: f"^{v}" for n, v in NODE_PEERS.items()}}
     (place / "package.json").write_text(json.dumps(wanted), "utf-8")
     quiet = ("--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error")
-    _run([npm, "install", *quiet, "--prefix", str(place)])
-
-
-def _run(argv: Sequence[str]) -> str:
-    return subprocess.run(
-        argv,
-        env=dict(os.environ),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=LONGEST,
-        check=True,
-    ).stdout
+    run([npm, "install", *quiet, "--prefix", str(place)], seconds=LONGEST)
 
 
 if __name__ == "__main__":

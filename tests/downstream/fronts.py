@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -43,20 +44,23 @@ async def serving(
 ) -> AsyncIterator[str]:
     """One of our HTTP fronts on a free port; gives its endpoint's URL."""
     serve = serve_http if transport == "http" else serve_sse
+    async with listening(partial(serve, handlers, port=0, **options)) as url:
+        yield url
+
+
+@asynccontextmanager
+async def listening(serve: Callable[..., Awaitable[None]]) -> AsyncIterator[str]:
+    """Something that serves and calls `on_ready`, until the block ends; gives the URL it told."""
     ready: list[str] = []
-    listening = anyio.Event()
+    is_ready = anyio.Event()
 
     def on_ready(url: str) -> None:
         ready.append(url)
-        listening.set()
+        is_ready.set()
 
     async with anyio.create_task_group() as group:
-
-        async def run() -> None:
-            await serve(handlers, port=0, on_ready=on_ready, **options)
-
-        group.start_soon(run)
-        await listening.wait()
+        group.start_soon(partial(serve, on_ready=on_ready))
+        await is_ready.wait()
         try:
             yield ready[0]
         finally:

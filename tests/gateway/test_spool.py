@@ -6,16 +6,17 @@ import json
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import anyio
 import httpx2
 import pytest
 from mcp import Client
 
 from bridge.config.load import load
 from bridge.gateway.serving import serve_settings
+from tests.downstream.fronts import listening
 from tests.processes import started
 from tests.servers.large import LINES, PICTURE, RESULTS, ROWS, WIDE
 from tests.waiting import eventually
@@ -103,26 +104,12 @@ def config(place: Path, era: str, **more: Any) -> Path:
 @asynccontextmanager
 async def served(place: Path, era: str, **more: Any) -> AsyncIterator[httpx2.AsyncClient]:
     """A gateway over the server of large answers, and a connection to its HTTP front."""
-    settings, ready = load([config(place, era, **more)]), list[str]()
-    listening = anyio.Event()
-
-    def on_ready(url: str) -> None:
-        ready.append(url)
-        listening.set()
-
-    async with anyio.create_task_group() as group:
-
-        async def run() -> None:
-            await serve_settings(settings, "http", None, 0, on_ready)
-
-        group.start_soon(run)
-        await listening.wait()
-        accept = {"Accept": "application/json, text/event-stream"}
-        root = ready[0].removesuffix("/mcp")
+    settings = load([config(place, era, **more)])
+    accept = {"Accept": "application/json, text/event-stream"}
+    async with listening(partial(serve_settings, settings, "http", None, 0)) as url:
+        root = url.removesuffix("/mcp")
         async with httpx2.AsyncClient(base_url=root, timeout=60, headers=accept) as http:
             yield http
-
-        group.cancel_scope.cancel()
 
 
 def directories(place: Path) -> list[Path]:

@@ -99,7 +99,7 @@ def conformance() -> list[str]:
         node = find_node() or _node_from_wheel()
         place.mkdir(parents=True)
         install = [arg for arg in NPM_INSTALL if arg != "--ignore-scripts"]  # one fetches the Node
-        _run([node.npm, *install, "--prefix", str(place), *what], path=Path(node.node).parent)
+        run([node.npm, *install, "--prefix", str(place), *what], path=Path(node.node).parent)
 
     _once(place, " ".join(what), install)
     modules = place / "node_modules"
@@ -126,7 +126,7 @@ def _npm_server(place: Path, package: str) -> list[str]:
     def install() -> None:
         place.mkdir(parents=True)
         what = f"{package}@{NPM_VERSION}"
-        _run([node.npm, *NPM_INSTALL, "--prefix", str(place), what], path=Path(node.node).parent)
+        run([node.npm, *NPM_INSTALL, "--prefix", str(place), what], path=Path(node.node).parent)
 
     _once(place, NPM_VERSION, install)
     return [node.node, str(place / "node_modules" / package / "dist" / "index.js")]
@@ -152,7 +152,7 @@ def _environment(place: Path, requirements: Sequence[str]) -> Path:
         if not has_pip:  # Debian's Python without python3-venv
             pip = [sys.executable, "-m", "pip", "--python", str(python)]
 
-        _run([*pip, "install", "--quiet", "--disable-pip-version-check", *requirements])
+        run([*pip, "install", "--quiet", "--disable-pip-version-check", *requirements])
 
     _once(place, " ".join(requirements), install)
     return python.parent
@@ -183,21 +183,29 @@ def _locked() -> Iterator[None]:
         yield
 
 
-def _run(argv: Sequence[str], path: Path | None = None) -> None:
+def run(argv: Sequence[str], path: Path | None = None, seconds: float = LONGEST) -> str:
+    """Run one step of an installation, perhaps with a folder more to find programs in.
+
+    Returns what it wrote.
+
+    Raises:
+        OSError: It cannot be started.
+        subprocess.SubprocessError: It failed, or took longer than `seconds`.
+    """
     env = dict(os.environ)
     if path is not None:
         env["PATH"] = f"{path}{os.pathsep}{env.get('PATH', '')}"
 
-    subprocess.run(
+    return subprocess.run(
         argv,
         env=env,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=LONGEST,
+        timeout=seconds,
         check=True,
-    )
+    ).stdout
 
 
 def _reason(exc: Exception) -> str:
