@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import pickle
@@ -17,7 +16,6 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
-import psutil
 import pytest
 
 from bridge.errors import OutcomeUnknown, UpstreamError, UpstreamUnavailable
@@ -26,6 +24,7 @@ from bridge.upstream.command import Command
 from bridge.upstream.connection import Connection
 from bridge.upstream.target import Endpoint, Target
 from bridge.upstream.toolset import MCPToolset
+from tests.leftovers import held, no_more_than
 from tests.processes import is_alive, started, unused_port
 from tests.waiting import eventually
 
@@ -63,13 +62,6 @@ async def connected(kind: str) -> AsyncIterator[Connection]:
 async def call(connection: Connection, tool: str, **args: Any) -> Any:
     answer = await connection.request("tools/call", {"name": tool, "arguments": args}, PATIENT)
     return answer["structuredContent"]["result"]
-
-
-def here() -> tuple[int, int, int]:
-    """Descriptors, children and tasks of this process."""
-    gc.collect()
-    me = psutil.Process()
-    return me.num_fds(), len(me.children(recursive=True)), len(anyio.get_running_tasks())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -146,14 +138,14 @@ async def swallow(stream: anyio.abc.SocketStream) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 async def test_closing_is_whole_even_if_the_closer_is_cancelled(kind: str) -> None:
     async with serving(kind) as target:
-        before = here()
+        before = held()
         connection = Connection("plain", target, connect_timeout=60, limits=HASTE)
         await connection.link()
         with anyio.CancelScope() as scope:
             scope.cancel()
             await connection.aclose()
 
-        await eventually(lambda: here() == before)
+        await no_more_than(before)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -175,7 +167,7 @@ async def test_connection_made_for_a_caller_who_left_is_used_by_the_next_and_clo
     kind: str,
 ) -> None:
     async with serving(kind) as target:
-        before = here()
+        before = held()
         connection = Connection("plain", target, connect_timeout=60, limits=HASTE)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(connection.link)
@@ -186,7 +178,7 @@ async def test_connection_made_for_a_caller_who_left_is_used_by_the_next_and_clo
 
         assert await call(connection, "echo", text="hello") == "hello"
         await connection.aclose()
-        await eventually(lambda: here() == before)
+        await no_more_than(before)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -249,7 +241,7 @@ async def test_copy_of_a_live_connection_begins_anew(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 async def test_closing_from_another_task_than_the_opener_is_clean(kind: str) -> None:
     async with serving(kind) as target:
-        before = here()
+        before = held()
         connection = Connection("plain", target, connect_timeout=60, limits=HASTE)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(connection.link)
@@ -258,7 +250,7 @@ async def test_closing_from_another_task_than_the_opener_is_clean(kind: str) -> 
             tasks.start_soon(connection.aclose)
             tasks.start_soon(connection.aclose)
 
-        await eventually(lambda: here() == before)
+        await no_more_than(before)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -276,7 +268,7 @@ async def test_two_hundred_cycles_end_where_they_began(
             await connection.aclose()
 
         await cycle()
-        before = here()
+        before = held()
         limiter = anyio.CapacityLimiter(4)
 
         async def limited() -> None:
@@ -287,7 +279,7 @@ async def test_two_hundred_cycles_end_where_they_began(
             for _ in range(200):
                 tasks.start_soon(limited)
 
-        await eventually(lambda: here() == before)
+        await no_more_than(before)
 
 
 async def test_connecting_is_done_once_for_all_who_wait() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import gzip
 import json
 import logging
@@ -12,7 +11,6 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
-import psutil
 import pytest
 
 from bridge.upstream.channel import (
@@ -25,6 +23,7 @@ from bridge.upstream.channel import (
     SessionGone,
 )
 from bridge.upstream.http import open_http
+from tests.leftovers import held, no_more_than
 from tests.processes import unused_port
 from tests.upstream.scripted_http import Peer, Request, answer, notification, scripted
 from tests.upstream.test_http_channel import LEGACY, MODERN, begin_session, echo, silent, talking
@@ -442,12 +441,6 @@ async def test_no_secret_is_logged_or_raised(caplog: pytest.LogCaptureFixture) -
     assert "s3cret" not in "\n".join([caplog.text, *errors])
 
 
-def here() -> tuple[int, int]:
-    """Descriptors and tasks of this process."""
-    gc.collect()
-    return psutil.Process().num_fds(), len(anyio.get_running_tasks())
-
-
 async def misbehave(request: Request, peer: Peer) -> None:
     """Do what the request asks for."""
     how = request.message.get("params", {}).get("how")
@@ -487,8 +480,8 @@ async def test_nothing_is_left_however_requests_end() -> None:
             await eventually(lambda: server.open_connections == 0)
 
         await cycle()
-        before = here()
+        before = held()
         for _ in range(10):
             await cycle()
 
-        await eventually(lambda: here() == before)
+        await no_more_than(before)

@@ -14,7 +14,6 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
-import psutil
 import pytest
 
 from bridge.upstream.channel import (
@@ -27,6 +26,7 @@ from bridge.upstream.channel import (
     RpcError,
 )
 from bridge.upstream.sse import SseChannel, open_sse
+from tests.leftovers import held, no_more_than
 from tests.processes import started, unused_port
 from tests.upstream.scripted_http import (
     Json,
@@ -446,12 +446,6 @@ async def test_error_in_the_owners_block_stays_itself() -> None:
                 raise KeyError
 
 
-def here() -> tuple[int, int]:
-    """Descriptors and tasks of this process."""
-    gc.collect()
-    return psutil.Process().num_fds(), len(anyio.get_running_tasks())
-
-
 async def test_nothing_is_left_however_requests_end() -> None:
     async with scripted(OldServer()) as server:
 
@@ -471,11 +465,11 @@ async def test_nothing_is_left_however_requests_end() -> None:
             await eventually(lambda: server.open_connections == 0)
 
         await cycle("echo")
-        before = here()
+        before = held()
         for last in ("end", "crash", "big", "echo") * 2:
             await cycle(last)
 
-        await eventually(lambda: here() == before)
+        await no_more_than(before)
 
 
 async def swallow(channel: SseChannel, method: str) -> None:

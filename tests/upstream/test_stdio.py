@@ -25,6 +25,7 @@ from bridge.upstream.channel import (
 )
 from bridge.upstream.command import Command
 from bridge.upstream.stdio import StdioChannel, open_stdio
+from tests.leftovers import held, no_more_than
 from tests.processes import is_alive, started
 from tests.waiting import eventually
 
@@ -298,8 +299,7 @@ async def test_nothing_survives_the_sudden_end_of_its_owner(
 
 
 async def test_start_that_is_cancelled_leaves_nothing(odd_server: Odd) -> None:
-    me = psutil.Process()
-    before = me.num_fds(), me.children(recursive=True)
+    before = held()
 
     async def start() -> None:
         async with opened(odd_server("noise")):
@@ -313,21 +313,17 @@ async def test_start_that_is_cancelled_leaves_nothing(odd_server: Odd) -> None:
 
             tasks.cancel_scope.cancel()
 
-    await eventually(lambda: (me.num_fds(), me.children(recursive=True)) == before)
+    await no_more_than(before)
 
 
 async def test_many_cycles_leave_no_task_descriptor_or_child(odd_server: Odd) -> None:
-    me = psutil.Process()
-
     async def cycle() -> None:
         async with opened(odd_server("noise")) as channel:
             await echo(channel, "x")
 
     await cycle()
-    before = me.num_fds(), me.num_threads(), len(me.children(recursive=True))
+    before = held()
     for _ in range(5):
         await cycle()
 
-    await eventually(
-        lambda: (me.num_fds(), me.num_threads(), len(me.children(recursive=True))) == before
-    )
+    await no_more_than(before)
