@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import anyio
+import anyio.to_thread
 
 from bridge.calls.call import Outcome, execute
 from bridge.cli.login import login_here
+from bridge.cli.loop import run_command
 from bridge.cli.output import note, print_answer, print_json, visible
 from bridge.cli.standard import is_at_terminal, read_input
 from bridge.config.load import load
@@ -42,7 +43,7 @@ def run(config: Path, tool: str, arguments: str, yes: bool, as_json: bool) -> in
     """
     args = parse_arguments(read_input() if arguments == "-" else arguments)
     assembly = assemble(load([config]), login=login_here())
-    outcome = anyio.run(_call, assembly, FunctionCall(uuid.uuid4().hex, tool, args), yes)
+    outcome = run_command(_call, assembly, FunctionCall(uuid.uuid4().hex, tool, args), yes)
     if outcome.error is not None and not (as_json and outcome.raw is not None):
         raise _failure(tool, outcome.error)
 

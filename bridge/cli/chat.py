@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-import anyio
 from anyio.from_thread import start_blocking_portal
 
 from bridge.cli.chat_keyboard import Keyboard, forgiving_streams
@@ -15,6 +14,7 @@ from bridge.cli.chat_screen import JsonScreen, Screen
 from bridge.cli.chat_sessions import check_session_name, list_sessions
 from bridge.cli.chat_turns import FAILED, Chat
 from bridge.cli.config_files import chosen
+from bridge.cli.loop import run_command
 from bridge.cli.standard import read_input
 from bridge.config.load import load
 from bridge.errors import ConfigError
@@ -38,7 +38,7 @@ def run(
     settings = load(chosen(config, demo, "bridge chat"))
     check_session_name(session)
     if listing:
-        anyio.run(list_sessions, settings.agent, as_json)
+        run_command(list_sessions, settings.agent, as_json)
         return 0
 
     forgiving_streams()

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-import anyio
-
 from bridge.cli.login import login_here
+from bridge.cli.loop import run_command
 from bridge.cli.output import complain, counted, note, print_answer, print_json, print_table
 from bridge.config.settings import Settings
 from bridge.errors import ConfigError
@@ -30,7 +29,7 @@ def run(config: Sequence[Path], live: bool, as_json: bool) -> int:
         print_json({"ok": False, "problems": list(exc.problems)})
         return exc.exit_code
 
-    statuses, problems = anyio.run(_ask, assembly, as_json) if live else ([], [])
+    statuses, problems = run_command(_ask, assembly, as_json) if live else ([], [])
     failed = [status for status in statuses if status.state != "ready"]
     if as_json:
         rows = [asdict(status) for status in statuses] if live else _configured(settings)

@@ -6,9 +6,9 @@ import difflib
 import webbrowser
 from pathlib import Path
 
-import anyio
 import anyio.to_thread
 
+from bridge.cli.loop import run_command
 from bridge.cli.output import note, print_answer
 from bridge.cli.standard import is_at_terminal
 from bridge.config.load import load
@@ -25,7 +25,7 @@ def run(config: Path, upstream: str) -> None:
         ConfigError: There is no such upstream, or it has no login.
         BridgeError: Nothing came of it.
     """
-    anyio.run(log_in_to, upstream, _chosen(load([config]), upstream), show)
+    run_command(log_in_to, upstream, _chosen(load([config]), upstream), show)
     print_answer(f'logged in to "{upstream}"')
 
 

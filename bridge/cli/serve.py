@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-import anyio
 
 from bridge.cli.config_files import chosen
-from bridge.cli.loop import run_async
+from bridge.cli.loop import run_async, until_told
 from bridge.cli.output import note, show_log
 from bridge.config.load import load
 from bridge.config.network import is_host
@@ -34,7 +29,9 @@ def run(
     port: int | None,
     workers: int | None = None,
 ) -> int:
-    """Serve until interrupted; says on stderr where, and how a client is pointed there.
+    """Serve until told to end; says where, and how a client is pointed there.
+
+    Returns the exit code: 0, also after SIGTERM; 130 after SIGINT.
 
     Raises:
         ConfigError: The configuration, a flag, or the address cannot be used.
@@ -64,7 +61,7 @@ def run(
         serve = partial(serve_workers, settings, count, host, port, ready)
 
     try:
-        return run_async(_until_told, serve)
+        told = run_async(until_told, serve, signal.SIGTERM, signal.SIGINT)
     except (OSError, ExceptionGroup) as exc:
         broken = _broken_stream(exc)
         if transport != "stdio" or broken is None:
@@ -73,6 +70,8 @@ def run(
         raise BridgeError(
             f"the client cannot be reached over stdio: {broken.strerror or broken}"
         ) from exc
+
+    return INTERRUPTED if told == signal.SIGINT else 0
 
 
 def _check_workers(workers: int | None, transport: str) -> None:
@@ -92,43 +91,6 @@ def _broken_stream(exc: Exception) -> OSError | None:
         return found[0] if all(found) else None
 
     return exc if isinstance(exc, OSError) else None
-
-
-async def _until_told(serve: Callable[[], Coroutine[Any, Any, None]]) -> int:
-    """Serve until it ends by itself or a signal comes; the second signal ends it at once.
-
-    Returns the exit code: 0, also after SIGTERM; 130 after SIGINT.
-    """
-    failure: Exception | None = None
-    serving = anyio.CancelScope()
-    ended_by: list[int] = []
-    async with anyio.create_task_group() as beside:
-        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-            beside.start_soon(_obey, signals, serving, ended_by)
-            with serving:
-                try:
-                    await serve()
-                except Exception as exc:
-                    failure = exc  # raised below, outside the task group, so it stays itself
-
-            beside.cancel_scope.cancel()
-
-    if failure is not None:
-        raise failure
-
-    return INTERRUPTED if signal.SIGINT in ended_by else 0
-
-
-async def _obey(
-    signals: AsyncIterator[signal.Signals], serving: anyio.CancelScope, ended_by: list[int]
-) -> None:
-    async for number in signals:
-        if ended_by:
-            os._exit(128 + number)  # at once: the guards see to the upstreams
-
-        ended_by.append(number)
-        note("ending …")
-        serving.cancel()
 
 
 def _welcome(settings: Settings, endpoint: str, transport: str) -> str:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import anyio
-
 from bridge.cli.login import login_here
+from bridge.cli.loop import run_command
 from bridge.cli.output import note, print_json, print_table
 from bridge.config.load import load
+from bridge.core.dialects.dialect import Dialect
 from bridge.core.tool import Tool
 from bridge.gateway.assembly import LOCAL, assemble
 from bridge.gateway.live import Gateway, running
 from bridge.gateway.offerings import problems_beside
+from bridge.tools.dialects import quarantined
 from bridge.upstream.status import UpstreamStatus
 
 SHORT = 80
@@ -28,7 +30,7 @@ def run(config: Sequence[Path], as_json: bool) -> None:
         ConfigError: Everything that is wrong with the configuration.
     """
     assembly = assemble(load(config), login=login_here())
-    anyio.run(_show, assembly, as_json)
+    run_command(_show, assembly, as_json)
 
 
 async def _show(assembly: Any, as_json: bool) -> None:
@@ -38,7 +40,9 @@ async def _show(assembly: Any, as_json: bool) -> None:
 
         await gateway.settled()
         statuses = gateway.statuses()
-        rows = [_row(tool, statuses) for tool in gateway.catalog.tools.values()]
+        tools = gateway.catalog.tools
+        unsaid = quarantined(tools.values())
+        rows = [_row(tool, statuses, unsaid.get(name, {})) for name, tool in tools.items()]
 
     if as_json:
         problems = [*gateway.catalog.problems, *problems_beside(gateway.assembly)]
@@ -53,6 +57,9 @@ async def _show(assembly: Any, as_json: bool) -> None:
 def _print(gateway: Gateway, rows: list[dict[str, Any]], statuses: list[UpstreamStatus]) -> None:
     columns = ("tool", "upstream", "era", "session", "confirmation", "description")
     print_table(columns, [[_short(str(row[name])) for name in columns] for row in rows])
+    for line in _quarantines(rows):
+        note(line)
+
     for status in statuses:
         if status.state != "ready":
             note(f'\nupstream "{status.name}" is not available: {status.reason}{_next(status)}')
@@ -69,7 +76,18 @@ def _print(gateway: Gateway, rows: list[dict[str, Any]], statuses: list[Upstream
         note(problem)
 
 
-def _row(tool: Tool, statuses: list[UpstreamStatus]) -> dict[str, Any]:
+def _quarantines(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Which models are not offered which tools; dialects with one reason stand together."""
+    for row in rows:
+        why = row["quarantined"].__getitem__
+        for reason, dialects in groupby(sorted(row["quarantined"], key=why), why):
+            models = f"models that read {', '.join(dialects)}"
+            yield f'tool "{row["tool"]}" is not offered to {models}: {_line(reason)}'
+
+
+def _row(
+    tool: Tool, statuses: list[UpstreamStatus], reasons: Mapping[Dialect, str]
+) -> dict[str, Any]:
     upstream = getattr(tool, "upstream", LOCAL)
     status = next((one for one in statuses if one.name == upstream), None)
     return {
@@ -79,6 +97,7 @@ def _row(tool: Tool, statuses: list[UpstreamStatus]) -> dict[str, Any]:
         "session": "" if status is None else status.session,
         "confirmation": confirmation(tool),
         "description": tool.description,
+        "quarantined": reasons,
     }
 
 
@@ -91,8 +110,12 @@ def confirmation(tool: Tool) -> str:
     return "depends" if rule.has_provider else "always"
 
 
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
 def _short(text: str) -> str:
-    line = " ".join(text.split())
+    line = _line(text)
     return line if len(line) <= SHORT else line[: SHORT - 1] + "…"
 
 

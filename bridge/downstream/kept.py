@@ -70,7 +70,12 @@ class KeptResources:
         }
 
     def capabilities(self) -> Mapping[str, Any]:
-        """Resources in any case: a link to a result must lead somewhere."""
+        """Resources in any case: a link to a result must lead somewhere.
+
+        Any tool may give a large result, and a client learns only once what there is. Where no
+        server has resources, nothing is promised but that they can be read: what is kept is in no
+        list and never changes.
+        """
         return {"resources": {}, **self._inner.capabilities()}
 
     def may_ask(self, asker: Asker, method: str, params: Mapping[str, Any]) -> bool:
@@ -111,7 +116,7 @@ class KeptResources:
             if found is not None:
                 return found
 
-            if not self._addresses.uris.is_listed(uri):
+            if self._is_ours(uri):
                 raise self._unknown(uri)
 
         answer = await self._inner.read_resource(asker, params, on_progress)
@@ -121,12 +126,20 @@ class KeptResources:
         return await self._large.read(asker, answer)
 
     async def subscribe(self, asker: Asker, uri: str) -> None:
-        """Follow a server's resource; see `Resources.subscribe`."""
+        """Follow a server's resource; see `Resources.subscribe`. What is kept never changes."""
+        if self._inner.can_follow and self._is_ours(uri):
+            text = f'"{uri}" cannot be followed: a large result that is kept never changes'
+            raise JsonRpcError(eras.RESOURCE_NOT_FOUND, text, {"uri": uri})
+
         await self._inner.subscribe(asker, uri)
 
     async def unsubscribe(self, asker: Asker, uri: str) -> None:
         """Follow it no more."""
         await self._inner.unsubscribe(asker, uri)
+
+    def _is_ours(self, uri: str) -> bool:
+        """Whether this could only be kept here: a server of this kind may list the like."""
+        return uri.startswith(PREFIX) and not self._addresses.uris.is_listed(uri)
 
     async def _list(self, asker: Asker, params: Mapping[str, Any], method: str, key: str) -> Result:
         listed = self._inner.methods[method]

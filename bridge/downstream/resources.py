@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from bridge.core.content import Result
 from bridge.core.context import ProgressSink
-from bridge.core.rpc import INVALID_PARAMS, RpcError, rpc_error
+from bridge.core.rpc import INVALID_PARAMS, METHOD_NOT_FOUND, RpcError, rpc_error
 from bridge.downstream import eras
 from bridge.downstream.addresses import Addresses
 from bridge.downstream.asker import Asker
@@ -54,13 +54,22 @@ class Resources:
         }
 
     def capabilities(self) -> Mapping[str, Any]:
-        """Resources, if any server has some; subscribing, if any server of these takes it."""
+        """Resources, if any server has some; subscribing, if any server of these takes it.
+
+        Changes of the list are told even where no server tells of its own: it is another, too,
+        when a server comes back with something else.
+        """
         if not any(map(partial(declares, capability="resources"), self._sources)):
             return {}
 
-        can_follow = partial(declares, capability="resources", part="subscribe")
-        more = {"subscribe": True} if any(map(can_follow, self._sources)) else {}
+        more = {"subscribe": True} if self.can_follow else {}
         return {"resources": {"listChanged": True, **more}}
+
+    @property
+    def can_follow(self) -> bool:
+        """Whether any server tells of changes of single resources."""
+        can_follow = partial(declares, capability="resources", part="subscribe")
+        return any(map(can_follow, self._sources))
 
     def may_ask(self, asker: Asker, method: str, params: Mapping[str, Any]) -> bool:
         """Whether a server that may have this resource may ask the client while it is read."""
@@ -110,9 +119,13 @@ class Resources:
         """Follow one resource for this client.
 
         Raises:
-            JsonRpcError: Nobody has it, or its server does not tell of changes.
+            JsonRpcError: There is no such method here, nobody has the resource, or its server does
+                not tell of changes.
         """
         await self._settle()
+        if not self.can_follow:
+            raise JsonRpcError(METHOD_NOT_FOUND, 'there is no method "resources/subscribe" here')
+
         refusals = "no server here tells of its changes"
         if sum(map(len, self._followed.values())) >= MOST_FOLLOWED:
             raise JsonRpcError(-32000, "too many resources are followed here")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from bridge.core.declaration import Declaration
@@ -22,24 +22,24 @@ def declaration_of(tool: Any, dialect: Dialect) -> Declaration | None:
     return None if told is None else in_dialect(told, dialect)
 
 
-def quarantined(tools: Iterable[Tool], dialects: Iterable[Dialect] = DIALECTS) -> Mapping[str, str]:
-    """For each tool that some dialect has no words for, by its name, why; the others are fine.
+def quarantined(
+    tools: Iterable[Tool], dialects: Iterable[Dialect] = DIALECTS
+) -> dict[str, dict[Dialect, str]]:
+    """For each tool that some dialect has no words for, by its name: why, by dialect.
 
-    Dialects that fail for the same reason are named together.
+    Models of these dialects are not offered it; all others, and MCP clients, are.
     """
     asked = tuple(dialects)
-    found: dict[str, str] = {}
+    found: dict[str, dict[Dialect, str]] = {}
     for tool in tools:
-        reasons: dict[str, list[str]] = {}
+        reasons: dict[Dialect, str] = {}
         for dialect in asked:
             try:
                 declaration_of(tool, dialect)
             except InvalidSchema as exc:
-                reasons.setdefault(str(exc.__cause__ or exc), []).append(dialect)
+                reasons[dialect] = str(exc.__cause__ or exc)
 
         if reasons:
-            found[tool.name] = "; ".join(
-                f"{', '.join(names)}: {reason}" for reason, names in reasons.items()
-            )
+            found[tool.name] = reasons
 
     return found

@@ -17,6 +17,7 @@ from bridge.version import VERSION
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DEMO = str(ROOT / "configs" / "demo.yaml")
+EXACTING = str(ROOT / "tests" / "servers" / "exacting.py")
 TOKYO = '{"city": "Tokyo"}'
 
 Said = pytest.CaptureFixture[str]
@@ -65,6 +66,31 @@ def test_tools_shows_what_is_missing_and_why_and_serves_the_rest(
     assert "weather__get_weather" in said.out
     assert 'upstream "gone" is not available: command not found: "no-such-program"' in said.err
     assert "next attempt in" in said.err
+
+
+def test_tools_says_which_models_are_not_offered_a_tool_and_why(
+    tmp_path: Path, capsys: Said
+) -> None:
+    config = write(tmp_path, {"x": {"command": ["python", EXACTING], "prefix": ""}})
+
+    assert run(["tools", config, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["tools"]
+    assert run(["tools", config]) == 0
+    said = capsys.readouterr()
+
+    free = 'at "/properties/labels": the names of its properties are free, which strict cannot say'
+    lost = 'at "/properties/n": "$ref": "#/$defs/lost" leads to no schema'
+    assert {row["tool"]: row["quarantined"] for row in rows} == {
+        "book": {},
+        "label": {"openai-strict": free},
+        "lost": {"openai": lost, "openai-strict": lost, "gemini": lost, "anthropic": lost},
+    }
+    assert said.err.splitlines()[1:] == [
+        f'tool "label" is not offered to models that read openai-strict: {free}',
+        'tool "lost" is not offered to models that read openai, openai-strict, gemini, anthropic: '
+        f"{lost}",
+    ]
+    assert [line.split()[0] for line in said.out.splitlines()] == ["tool", "book", "label", "lost"]
 
 
 def test_call_prints_the_structured_answer(capsys: Said) -> None:

@@ -503,6 +503,16 @@ def test_a_declaration_that_cannot_is_named() -> None:
     )
 
 
+def test_arguments_lose_the_nulls_that_strict_alone_asked_for() -> None:
+    told = Declaration("add", "", properties(a=TEXT, b={"type": ["string", "null"]}))
+    args = {"a": None, "b": None, "c": None}
+
+    assert in_dialect(told, "openai-strict").arguments(args) == {"b": None, "c": None}
+    assert in_dialect(Declaration("now"), "openai-strict").arguments({}) == {}
+    for dialect in (None, "openai", "gemini", "anthropic"):
+        assert in_dialect(told, dialect).arguments(args) == args
+
+
 def test_an_unknown_dialect_is_named() -> None:
     unknown: Any = "esperanto"
     with pytest.raises(ValueError, match='there is no dialect "esperanto"; use one of openai, '):

@@ -251,6 +251,10 @@ async def test_following_what_nobody_has_or_tells_of_is_refused() -> None:
         with pytest.raises(JsonRpcError, match="cannot be followed"):
             await resources.subscribe(LEGACY, uri)
 
+    with pytest.raises(JsonRpcError, match="there is no method") as found:
+        await resources_of(mute).subscribe(LEGACY, "x://a")
+
+    assert found.value.code == -32601
     assert resources_of(mute).capabilities() == {"resources": {"listChanged": True}}
     assert resources.capabilities() == {"resources": {"listChanged": True, "subscribe": True}}
 

@@ -275,6 +275,20 @@ async def test_results_are_read_where_no_server_has_resources(large: LargeResult
     assert [one["text"] for one in read["contents"]] == [LONG[65528:]]
 
 
+async def test_results_that_are_kept_are_not_followed_at_any_server(large: LargeResults) -> None:
+    uri = (await large.call(SESSION, None, text(LONG)))["content"][1]["uri"]
+    able = StandIn("able", resources=["x://a"], stands={uri: "of another"})
+    mute = StandIn("mute", resources=["x://b"], capabilities={"resources": {}})
+
+    with pytest.raises(JsonRpcError, match="never changes"):
+        await kept_beside(large, able).subscribe(SESSION, uri)
+    with pytest.raises(JsonRpcError, match='there is no method "resources/subscribe" here'):
+        await kept_beside(large, mute).subscribe(SESSION, uri)
+
+    assert not able.followed
+    assert kept_beside(large, mute).capabilities() == {"resources": {"listChanged": True}}
+
+
 async def test_range_that_does_not_fit_says_where_it_goes_on(large: LargeResults) -> None:
     resources = kept_beside(large)
     uri = (await large.call(SESSION, None, text(LONG)))["content"][1]["uri"]

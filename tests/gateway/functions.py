@@ -12,6 +12,11 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
+def lines(count: int = 100_000) -> str:
+    """Count, a line each."""
+    return "".join(f"line {number:>8}\n" for number in range(count))
+
+
 async def asks_for_secrets(name: str, args: dict[str, Any]) -> bool:
     """Whether a call wants a person's yes."""
     return "secret" in str(args)

@@ -17,12 +17,14 @@ from mcp import Client
 from bridge.config.load import load
 from bridge.gateway.serving import serve_settings
 from tests.downstream.fronts import listening
+from tests.gateway.functions import lines
 from tests.processes import started
 from tests.servers.large import LINES, PICTURE, RESULTS, ROWS, WIDE
 from tests.waiting import eventually
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SERVER = [sys.executable, str(ROOT / "tests" / "servers" / "large.py")]
+LOCAL = "tests.gateway.functions:lines"
 ERAS = ("legacy", "modern")
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 KEY = "io.modelcontextprotocol/"
@@ -96,7 +98,7 @@ def config(place: Path, era: str, **more: Any) -> Path:
     path = place / "bridge.yaml"
     large = {"command": [*SERVER, era], "prefix": "", "connect_timeout": "60s"}
     results = {"directory": str(place), **more.pop("results", {})}
-    settings = {"upstreams": {"large": large}, "results": results, **more}
+    settings = {"upstreams": {"large": large}, **more, "results": results}
     path.write_text(json.dumps(settings), "utf-8")
     return path
 
@@ -279,6 +281,41 @@ async def test_how_to_read_is_declared_and_listed(tmp_path: Path, era: str) -> N
     assert "resources" in door.capabilities
     assert [one["uriTemplate"] for one in listed] == ["bridge://results/{id}{?offset,length}"]
     assert [one["uri"] for one in resources] == ["big://lines", "big://small", "ui://app"]
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_where_no_server_has_resources_only_reading_is_declared(
+    tmp_path: Path, era: str
+) -> None:
+    async with served(tmp_path, "modern", upstreams={}, tools=[LOCAL]) as http:
+        door = await Door(http, era).begin()
+        listed = await door.ask("resources/list")
+        result = await door.call("lines")
+        [kept] = set(result["_meta"]["bridge/kept"].values())
+        whole = await door.whole(kept)
+        followed = await door.ask("resources/subscribe", uri=kept)
+
+    assert door.capabilities == {"tools": {"listChanged": True}, "resources": {}}
+    assert listed["result"]["resources"] == []
+    assert json.loads(whole) == {"result": lines()}
+    assert followed["error"]["code"] == -32601
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_no_resources_are_declared_where_nothing_is_kept_and_no_server_has_any(
+    tmp_path: Path, era: str
+) -> None:
+    whole = {"max_size": "off"}
+    async with served(tmp_path, era, upstreams={}, tools=[LOCAL], results=whole) as http:
+        door = await Door(http, era).begin()
+        answers = [
+            await door.ask("resources/list"),
+            await door.ask("resources/read", uri="bridge://results/x"),
+            await door.ask("resources/subscribe", uri="bridge://results/x"),
+        ]
+
+    assert door.capabilities == {"tools": {"listChanged": True}}
+    assert [answer["error"]["code"] for answer in answers] == [-32601] * 3
 
 
 async def test_others_the_expired_and_the_unknown_read_the_same(tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ _WRITE: Final[dict[Dialect, Callable[[Schema], Schema]]] = {
     "anthropic": to_anthropic,
 }
 
+_NULL_IF_MISSING: Final[frozenset[Dialect]] = frozenset({"openai-strict"})
+
 
 def to_dialect(schema: Schema, dialect: Dialect) -> Schema:
     """The schema of a tool's arguments as a provider takes it; `schema` itself is untouched.
@@ -46,7 +48,8 @@ def in_dialect(declaration: Declaration, dialect: Dialect | None) -> Declaration
     """The declaration with its parameters as a provider takes them; itself where that is None.
 
     Parameters that are absent stand for an empty object. The schema of the answers is left out: no
-    provider needs it, and a broken one would cost the tool.
+    provider needs it, and a broken one would cost the tool. What a model sends that has read it
+    goes through the declaration's `arguments`.
 
     Raises:
         InvalidSchema: The parameters cannot be said in this dialect; the text names the tool.
@@ -54,11 +57,17 @@ def in_dialect(declaration: Declaration, dialect: Dialect | None) -> Declaration
     if dialect is None:
         return declaration
 
+    own = declaration.parameters_json_schema or {"type": "object"}
     try:
-        made = to_dialect(declaration.parameters_json_schema or {"type": "object"}, dialect)
+        made = to_dialect(own, dialect)
     except InvalidSchema as exc:
         raise InvalidSchema(
             f'the schema of tool "{declaration.name}" cannot be used as {dialect}: {exc}'
         ) from exc
 
-    return replace(declaration, parameters_json_schema=made, response_json_schema=None)
+    return replace(
+        declaration,
+        parameters_json_schema=made,
+        response_json_schema=None,
+        own_parameters=own if dialect in _NULL_IF_MISSING else None,
+    )

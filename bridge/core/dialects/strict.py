@@ -42,8 +42,8 @@ class Endless(InvalidSchema):
 def to_strict(schema: Schema) -> Schema:
     """The schema as OpenAI takes it with `strict`; it is written out already.
 
-    A property that may be missing is null instead: take such nulls out of a call's arguments with
-    `without_nulls`.
+    A property that may be missing is null instead: `without_nulls` takes such nulls out of a
+    call's arguments, as the `arguments` of a declaration in this dialect do.
 
     Raises:
         InvalidSchema: It cannot be said in these words, or is more than OpenAI takes.
