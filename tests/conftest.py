@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests import nursery
 from tests.processes import Running, started, unused_port
 from tests.servers import install
 
@@ -87,6 +88,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             installed[name] = exc
 
 
+def pytest_sessionfinish() -> None:
+    """End the nursery."""
+    nursery.close()
+
+
 def _installed(config: pytest.Config, name: str) -> Any:
     """What was installed. If that failed: in CI an error, elsewhere a skip with the reason."""
     found = config.stash[INSTALLED][name]
@@ -114,7 +120,7 @@ def free_port() -> Callable[[], int]:
 @pytest.fixture(scope="session")
 def demo_command() -> list[str]:
     """The command that runs the demo server over stdio."""
-    return [sys.executable, "-m", "bridge.demo"]
+    return nursery.server("-m", "bridge.demo")
 
 
 @pytest.fixture(scope="session")

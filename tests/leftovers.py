@@ -15,7 +15,6 @@ class Held(NamedTuple):
     """Counts of what this process holds."""
 
     descriptors: int
-    threads: int
     children: int
     tasks: int
 
@@ -26,7 +25,6 @@ def held() -> Held:
     me = psutil.Process()
     return Held(
         descriptors=me.num_fds(),
-        threads=me.num_threads(),
         children=len(me.children(recursive=True)),
         tasks=len(anyio.get_running_tasks()),
     )

@@ -18,13 +18,13 @@ import psutil
 import pytest
 
 from bridge.cli.app import run
+from tests import nursery
 from tests.cli.terminal import CONTROL_C, CONTROL_D, CONTROL_U, ROOT, Terminal
 from tests.processes import is_alive, started, unused_port
 from tests.waiting import eventually
 
 AGENT = "configs/agent.yaml"
 PROVIDER = ROOT / "tests" / "servers" / "chat_completions.py"
-DEMO = {"command": ["python", "-m", "bridge.demo"], "tools": {"confirm": ["buy_report"]}}
 SHOP = [{"function": "tests.cli.shop:sell", "confirm": True}]
 
 YOU, DECIDE, EDIT = "you> ", "[y/N/e(dit)] ", "New arguments (JSON): "
@@ -36,6 +36,11 @@ REFUSED = (
     '(scripted) weather__buy_report gave nothing: the call of "buy_report" was rejected; '
     "nothing ran.\n"
 )
+
+
+def demo() -> dict[str, Any]:
+    command = nursery.server("-m", "bridge.demo")
+    return {"command": command, "tools": {"confirm": ["buy_report"]}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +220,7 @@ def test_arguments_are_edited_where_they_stand(desk: Desk) -> None:
 
 
 def test_what_was_typed_before_the_question_is_no_answer_to_it(desk: Desk) -> None:
-    with desk.terminal(desk.config(upstreams={"weather": DEMO})) as terminal:
+    with desk.terminal(desk.config(upstreams={"weather": demo()})) as terminal:
         terminal.shows(YOU)
         terminal.type("The forecast for Berlin, and buy a report on Berlin.")
         terminal.shows("… weather__forecast 1/3 day 1 of 3")
@@ -314,7 +319,7 @@ def test_tool_that_asks_by_itself_is_shown_with_what_it_says_and_gets_its_answer
 
 
 def test_interrupt_ends_the_turn_and_the_next_one_runs(desk: Desk) -> None:
-    slow = {**DEMO, "env": {"PACE": "60"}}
+    slow = {**demo(), "env": {"PACE": "60"}}
     with desk.terminal(desk.config(upstreams={"weather": slow})) as terminal:
         terminal.shows(YOU)
         terminal.type("The forecast for Berlin")
@@ -335,7 +340,7 @@ def test_interrupt_ends_the_turn_and_the_next_one_runs(desk: Desk) -> None:
 
 
 async def test_second_interrupt_leaves_and_nothing_is_left_behind(desk: Desk) -> None:
-    slow = {**DEMO, "env": {"PACE": "60"}}
+    slow = {**demo(), "command": [sys.executable, "-m", "bridge.demo"], "env": {"PACE": "60"}}
     with desk.terminal(desk.config(upstreams={"weather": slow})) as terminal:
         terminal.shows(YOU)
         children = psutil.Process(terminal.process.pid).children(recursive=True)
@@ -368,14 +373,14 @@ def test_interrupt_at_a_question_keeps_it_and_an_empty_line_asks_again(desk: Des
 
 
 def test_turn_that_was_cut_off_is_taken_up_by_an_empty_line(desk: Desk) -> None:
-    slow = {**DEMO, "env": {"PACE": "60"}}
+    slow = {**demo(), "env": {"PACE": "60"}}
     with desk.terminal(desk.config(upstreams={"weather": slow})) as terminal:
         terminal.shows(YOU)
         terminal.type("The forecast for Berlin")
         terminal.shows("→ weather__forecast")
         terminal.process.kill()
 
-    with desk.terminal(desk.config(upstreams={"weather": DEMO})) as terminal:
+    with desk.terminal(desk.config(upstreams={"weather": demo()})) as terminal:
         assert "The last turn was cut off" in terminal.shows(YOU)
         terminal.type("")
         terminal.shows("(scripted)")
@@ -552,7 +557,7 @@ async def test_of_two_parallel_calls_one_runs_and_the_refused_one_reaches_the_mo
         },
         {"say": "One was sold, one was not."},
     )
-    config = desk.config(upstreams={"weather": DEMO}, tools=SHOP, agent=provider.agent)
+    config = desk.config(upstreams={"weather": demo()}, tools=SHOP, agent=provider.agent)
 
     asked = desk.chat(config, "--session", "s", "-m", "Sell me something.")
     decided = desk.chat(config, "--session", "s", typed="y\nn\n")

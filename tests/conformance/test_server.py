@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,11 +12,12 @@ import pytest
 from mcp import Client, MCPError
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
+from tests import nursery
 from tests.clients import Mode
 from tests.conformance.suite import ROOT
 from tests.processes import started, unused_port
 
-MODULE = [sys.executable, "-m", "tests.servers.everything"]
+MODULE = ("-m", "tests.servers.everything")
 VERSIONS = {"modern": "2026-07-28", "legacy": "2025-11-25"}
 ASKING = [
     "test_elicitation",
@@ -57,8 +57,8 @@ async def connected(transport: str, *options: str, mode: Mode = "auto") -> Async
         "list_roots_callback": list_roots,
     }
     if transport == "stdio":
-        argv = [*MODULE[1:], "stdio", *options]
-        server = StdioServerParameters(command=MODULE[0], args=argv, cwd=ROOT)
+        program, *argv = nursery.server(*MODULE, "stdio", *options)
+        server = StdioServerParameters(command=program, args=argv, cwd=ROOT)
         with open(os.devnull, "w") as log:  # noqa: ASYNC230
             async with Client(stdio_client(server, log), mode=mode, **callbacks) as client:
                 yield client
@@ -66,7 +66,7 @@ async def connected(transport: str, *options: str, mode: Mode = "auto") -> Async
         return
 
     port = unused_port()
-    argv = [*MODULE, "--port", str(port), *options]
+    argv = nursery.server(*MODULE, "--port", str(port), *options)
     async with (
         started(argv, port=port, cwd=ROOT),
         Client(f"http://127.0.0.1:{port}/mcp", mode=mode, **callbacks) as client,

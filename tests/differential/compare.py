@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import Any
 
 import anyio
 
+from tests import nursery
 from tests.differential import rewrites
 from tests.differential.addressing import Addressing, Member, View
 from tests.differential.requests import PLACE, REFUSED, Request, replaced
@@ -160,9 +160,9 @@ async def bridged(
 ) -> AsyncIterator[Where]:
     """`bridge serve` in front of these upstreams: how to start it, or where it listens."""
     config = _configured(members, place)
-    argv = (sys.executable, "-m", "bridge", "serve", str(config), "--transport", transport)
+    argv = nursery.server("-m", "bridge", "serve", str(config), "--transport", transport)
     if transport == "stdio":
-        yield Command(argv, cwd=ROOT)
+        yield Command(tuple(argv), cwd=ROOT)
         return
 
     port = unused_port()

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tests import nursery
 from tests.differential import requests as asked
 from tests.differential.requests import Request, Varying
 from tests.differential.talk import Era
@@ -204,11 +205,11 @@ def _folder(place: Path) -> None:
 
 
 def _ours() -> list[Server]:
-    module = [sys.executable, "-m", "tests.servers.everything"]
+    module = ("-m", "tests.servers.everything")
 
     def argv(transport: Transport, era: Era, place: Path, port: int) -> list[str]:
         listening = ["stdio"] if transport == "stdio" else ["--port", str(port)]
-        return [*module, *listening, "--era", era]
+        return nursery.server(*module, *listening, "--era", era)
 
     ways: Sequence[Transport] = ("stdio", "http")
     return [

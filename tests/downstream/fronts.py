@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from bridge.downstream.handlers import Handlers
 from bridge.downstream.http import serve_http
 from bridge.downstream.sse import serve_sse
 from bridge.downstream.stdio import _Lines, _write, serve_lines
+from tests import nursery
 from tests.clients import over_sse
 from tests.downstream.offer import Runs, Shelf, everything
 
@@ -105,8 +105,8 @@ def wire(
 
 def app(confirm_wait: float = 60) -> AbstractAsyncContextManager[Any]:
     """A stock client's transport to a server process of its own."""
-    argv = ["-m", "tests.downstream.stdio_app", str(confirm_wait)]
-    return stdio_client(StdioServerParameters(command=sys.executable, args=argv, cwd=ROOT))
+    program, *argv = nursery.server("-m", "tests.downstream.stdio_app", str(confirm_wait))
+    return stdio_client(StdioServerParameters(command=program, args=argv, cwd=ROOT))
 
 
 @asynccontextmanager

@@ -19,9 +19,10 @@ from mcp_types import InputRequiredResult
 
 from bridge.downstream import stdio
 from bridge.downstream.stdio import _Lines, _TooLong
+from tests import nursery
 from tests.downstream.fronts import ERAS, ROOT, answering, app, counts
 
-APP = [sys.executable, "-m", "tests.downstream.stdio_app", "60"]
+APP = ("-m", "tests.downstream.stdio_app", "60")
 INITIALIZE = {
     "protocolVersion": "2025-11-25",
     "capabilities": {},
@@ -60,8 +61,9 @@ class Child:
 
 
 @asynccontextmanager
-async def child() -> AsyncIterator[Child]:
-    async with await anyio.open_process(APP, stderr=subprocess.PIPE, cwd=ROOT) as process:
+async def child(*, ends_by_signal: bool = False) -> AsyncIterator[Child]:
+    argv = [sys.executable, *APP] if ends_by_signal else nursery.server(*APP)
+    async with await anyio.open_process(argv, stderr=subprocess.PIPE, cwd=ROOT) as process:
         try:
             yield Child(process)
         finally:
@@ -114,7 +116,7 @@ async def test_piped_requests_are_answered_though_the_pipe_is_closed() -> None:
         + line("tools/list", 2)
         + line("tools/call", 3, name="add", arguments={"a": 1, "b": 2})
     )
-    done = await anyio.run_process(APP, input=asked, cwd=ROOT)
+    done = await anyio.run_process(nursery.server(*APP), input=asked, cwd=ROOT)
     answers = {found["id"]: found for found in map(json.loads, done.stdout.splitlines())}
 
     assert sorted(answers) == [1, 2, 3]
@@ -122,7 +124,9 @@ async def test_piped_requests_are_answered_though_the_pipe_is_closed() -> None:
 
 
 async def test_a_last_line_without_an_end_is_a_line() -> None:
-    done = await anyio.run_process(APP, input=OPENING + line("ping", 2)[:-1], cwd=ROOT)
+    done = await anyio.run_process(
+        nursery.server(*APP), input=OPENING + line("ping", 2)[:-1], cwd=ROOT
+    )
 
     assert [json.loads(found)["id"] for found in done.stdout.splitlines()] == [1, 2]
 
@@ -131,7 +135,7 @@ async def test_input_and_output_may_be_files(tmp_path: Any) -> None:
     asked, answered = tmp_path / "in", tmp_path / "out"
     asked.write_bytes(OPENING + line("ping", 2))
     with asked.open("rb") as source, answered.open("wb") as sink:
-        await anyio.run_process(APP, stdin=source, stdout=sink, cwd=ROOT)
+        await anyio.run_process(nursery.server(*APP), stdin=source, stdout=sink, cwd=ROOT)
 
     assert [json.loads(found)["id"] for found in answered.read_bytes().splitlines()] == [1, 2]
 
@@ -175,7 +179,7 @@ async def test_a_long_answer_arrives_whole() -> None:
 
 @pytest.mark.parametrize("is_calling", [False, True])
 async def test_it_ends_by_signal_though_its_input_stays_open(is_calling: bool) -> None:
-    async with child() as server:
+    async with child(ends_by_signal=True) as server:
         await server.stdin.send(OPENING)
         await server.answer()
         if is_calling:

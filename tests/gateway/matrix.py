@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -14,11 +13,12 @@ import mcp_types as types
 from mcp import Client
 
 from bridge.upstream.protocol import Era
+from tests import nursery
 from tests.clients import Mode
 from tests.processes import started, unused_port
 
 ROOT = Path(__file__).resolve().parents[2]
-SERVER = [sys.executable, "-m", "tests.gateway.matrix_server"]
+SERVER = ("-m", "tests.gateway.matrix_server")
 MODES: dict[Era, Mode] = {"legacy": "legacy", "modern": "auto"}
 FILLED = {"username": "Ann", "email": "ann@example.com"}
 
@@ -29,10 +29,13 @@ async def bridge_before(era: Era, transport: str, place: Path) -> AsyncIterator[
     path = place / "bridge.yaml"
     async with AsyncExitStack() as stack:
         if transport == "stdio":
-            where: dict[str, Any] = {"command": [*SERVER, "stdio", "--era", era], "cwd": str(ROOT)}
+            where: dict[str, Any] = {
+                "command": nursery.server(*SERVER, "stdio", "--era", era),
+                "cwd": str(ROOT),
+            }
         else:
             port = unused_port()
-            argv = [*SERVER, "--port", str(port), "--era", era]
+            argv = nursery.server(*SERVER, "--port", str(port), "--era", era)
             await stack.enter_async_context(started(argv, port=port, cwd=ROOT))
             where = {"url": f"http://127.0.0.1:{port}/mcp"}
 
@@ -40,7 +43,7 @@ async def bridge_before(era: Era, transport: str, place: Path) -> AsyncIterator[
         settings = {"upstreams": {"server": upstream}, "serve": {"startup_wait": "60s"}}
         path.write_text(json.dumps(settings), "utf-8")  # JSON is YAML
         port = unused_port()
-        argv = [sys.executable, "-m", "bridge", "serve", str(path), "--port", str(port)]
+        argv = nursery.server("-m", "bridge", "serve", str(path), "--port", str(port))
         await stack.enter_async_context(started(argv, port=port, cwd=ROOT))
         yield f"http://127.0.0.1:{port}/mcp"
 

@@ -21,11 +21,15 @@ from bridge.core.session import SessionKey
 from bridge.errors import ConfigError, SessionNotFound, StoreError
 from bridge.gateway.agent import RunningAgent, open_agent, open_stores, state_directory, to_model
 from bridge.models.openai_compatible import OpenAICompatible
+from tests import nursery
 from tests.waiting import eventually
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-DEMO = {"command": ["python", "-m", "bridge.demo"], "env": {"PACE": "0"}}
 ADD = ["tests.gateway.functions:add"]
+
+
+def demo() -> dict[str, Any]:
+    return {"command": nursery.server("-m", "bridge.demo"), "env": {"PACE": "0"}}
 
 
 def settings_of(place: Path, **given: Any) -> Settings:
@@ -50,7 +54,7 @@ def text_of(event: Event) -> str:
 
 
 async def test_agent_of_the_settings_calls_the_configured_tools(tmp_path: Path) -> None:
-    settings = settings_of(tmp_path, upstreams={"weather": DEMO})
+    settings = settings_of(tmp_path, upstreams={"weather": demo()})
     async with open_agent(settings) as agent:
         remote = await said(agent, "What is the weather in Lima?")
         local = await said(agent, 'add {"a": 2, "b": 3}')
@@ -96,7 +100,7 @@ async def test_progress_of_a_call_is_told_with_the_tools_name(tmp_path: Path) ->
     async def hear(tool: str, done: float, total: float | None, message: str | None) -> None:
         heard.append((tool, done, total, message))
 
-    async with open_agent(settings_of(tmp_path, upstreams={"weather": DEMO}), hear) as agent:
+    async with open_agent(settings_of(tmp_path, upstreams={"weather": demo()}), hear) as agent:
         await said(agent, 'weather__forecast {"city": "Lima", "days": 2}')
 
     assert heard == [
@@ -134,7 +138,7 @@ async def test_upstream_that_hangs_holds_up_no_turn_for_ever(
 
 
 async def test_kept_media_come_with_a_way_to_load_them(tmp_path: Path) -> None:
-    settings = settings_of(tmp_path, upstreams={"weather": {**DEMO, "media": "artifacts"}})
+    settings = settings_of(tmp_path, upstreams={"weather": {**demo(), "media": "artifacts"}})
     async with open_agent(settings) as agent:
         await agent.gateway.settled()
         events = await said(agent, 'weather__radar {"city": "Lima"}')

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,6 +20,7 @@ from bridge.upstream.command import Command
 from bridge.upstream.connection import Connection
 from bridge.upstream.protocol import SERVER_INFO_KEY, Era
 from bridge.upstream.target import Endpoint, Target
+from tests import nursery
 from tests.clients import over_sse
 from tests.processes import started, unused_port
 from tests.servers.odd_wire import ECHO, FIDELITY, read_journal
@@ -46,7 +46,7 @@ def config(place: Path, command: list[str], **rules: Any) -> Path:
 @asynccontextmanager
 async def served(path: Path, front: str) -> AsyncIterator[Target]:
     """`bridge serve`, and where a client finds it."""
-    argv = [sys.executable, "-m", "bridge", "serve", str(path), "--transport", front]
+    argv = nursery.server("-m", "bridge", "serve", str(path), "--transport", front)
     if front == "stdio":
         yield Command(tuple(argv), cwd=ROOT)
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -31,6 +30,7 @@ from bridge.config.load import load
 from bridge.gateway.assembly import assemble
 from bridge.gateway.live import running
 from bridge.gateway.offerings import problems_beside, to_handlers
+from tests import nursery
 from tests.conftest import Everything
 from tests.downstream.fronts import (
     ERAS,
@@ -54,7 +54,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def server(name: str, era: str, *options: str) -> dict[str, Any]:
-    argv = [sys.executable, "-m", "tests.servers.library", "--name", name, "--era", era, *options]
+    argv = nursery.server("-m", "tests.servers.library", "--name", name, "--era", era, *options)
     return {"command": argv, "cwd": str(ROOT), "connect_timeout": "60s"}
 
 
@@ -304,7 +304,7 @@ async def test_reference_server_is_served_whole(
 async def test_person_is_asked_for_a_prompt(
     tmp_path: Path, front: Transport, era: str, back: str
 ) -> None:
-    argv = [sys.executable, "-m", "tests.servers.everything", "stdio", "--era", back]
+    argv = nursery.server("-m", "tests.servers.everything", "stdio", "--era", back)
     upstreams = {"all": {"command": argv, "cwd": str(ROOT), "connect_timeout": "60s"}}
     person = answering("accept", context="a rainy day")
     async with (
@@ -373,7 +373,7 @@ async def test_names_that_two_prompts_would_have_and_chosen_sessions_are_told(
 async def test_log_messages_reach_the_client_that_wants_them(
     tmp_path: Path, era: str, back: str
 ) -> None:
-    argv = [sys.executable, "-m", "tests.servers.everything", "stdio", "--era", back]
+    argv = nursery.server("-m", "tests.servers.everything", "stdio", "--era", back)
     upstreams = {"all": {"command": argv, "cwd": str(ROOT), "connect_timeout": "60s"}}
     heard: list[Any] = []
 

@@ -16,6 +16,7 @@ from mcp import Client
 
 from bridge.config.load import load
 from bridge.gateway.serving import serve_settings
+from tests import nursery
 from tests.downstream.fronts import listening
 from tests.gateway.functions import lines
 from tests.processes import started
@@ -23,7 +24,7 @@ from tests.servers.large import LINES, PICTURE, RESULTS, ROWS, WIDE
 from tests.waiting import eventually
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-SERVER = [sys.executable, str(ROOT / "tests" / "servers" / "large.py")]
+SERVER = str(ROOT / "tests" / "servers" / "large.py")
 LOCAL = "tests.gateway.functions:lines"
 ERAS = ("legacy", "modern")
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
@@ -96,7 +97,7 @@ class Door:
 
 def config(place: Path, era: str, **more: Any) -> Path:
     path = place / "bridge.yaml"
-    large = {"command": [*SERVER, era], "prefix": "", "connect_timeout": "60s"}
+    large = {"command": nursery.server(SERVER, era), "prefix": "", "connect_timeout": "60s"}
     results = {"directory": str(place), **more.pop("results", {})}
     settings = {"upstreams": {"large": large}, **more, "results": results}
     path.write_text(json.dumps(settings), "utf-8")

@@ -20,14 +20,15 @@ import psutil
 import pytest
 from mcp import Client
 
+from tests import nursery
 from tests.processes import Running, is_alive, started
 from tests.waiting import eventually
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SERVERS = ROOT / "tests" / "servers"
-PLAIN = [sys.executable, str(SERVERS / "plain.py")]
-ASKING = [sys.executable, str(SERVERS / "asking.py"), "legacy"]
-LIBRARY = [sys.executable, "-m", "tests.servers.library", "--era"]
+PLAIN = str(SERVERS / "plain.py")
+ASKING = str(SERVERS / "asking.py")
+LIBRARY = ("-m", "tests.servers.library", "--era")
 TOOLS = ["tests.gateway.worker_tools:worker", "tests.gateway.worker_tools:guarded"]
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
@@ -104,13 +105,13 @@ class Fleet:
 def serving(place: Path) -> Iterator[Fleet]:
     """Two upstreams, one of which asks and tells, once more for everybody; and two local tools."""
     patient = {"prefix": "", "connect_timeout": "60s", "cwd": str(ROOT)}
-    everybodys = {**patient, "command": ASKING, "session": "shared", "prefix": "all_"}
+    asking = {**patient, "command": nursery.server(ASKING, "legacy")}
     upstreams = {
-        "plain": {**patient, "command": PLAIN},
-        "asking": {**patient, "command": ASKING},
-        "everybodys": everybodys,
-        "modern": {**patient, "command": [*LIBRARY, "modern"], "prefix": "modern_"},
-        "legacy": {**patient, "command": [*LIBRARY, "legacy"], "prefix": "legacy_"},
+        "plain": {**patient, "command": nursery.server(PLAIN)},
+        "asking": asking,
+        "everybodys": {**asking, "session": "shared", "prefix": "all_"},
+        "modern": {**patient, "command": nursery.server(*LIBRARY, "modern"), "prefix": "modern_"},
+        "legacy": {**patient, "command": nursery.server(*LIBRARY, "legacy"), "prefix": "legacy_"},
     }
     config = place / "bridge.yaml"
     config.write_text(json.dumps({"upstreams": upstreams, "tools": TOOLS}), "utf-8")
@@ -565,7 +566,9 @@ async def test_what_several_processes_cannot_do_is_refused(
     tmp_path: Path, more: list[str], said: str
 ) -> None:
     config = tmp_path / "bridge.yaml"
-    config.write_text(json.dumps({"upstreams": {"plain": {"command": PLAIN}}}), "utf-8")
+    config.write_text(
+        json.dumps({"upstreams": {"plain": {"command": nursery.server(PLAIN)}}}), "utf-8"
+    )
     argv = [sys.executable, "-m", "bridge", "serve", str(config), *more]
     async with started(argv, cwd=ROOT) as running:
         code = await anyio.to_thread.run_sync(running.process.wait)
@@ -575,7 +578,9 @@ async def test_what_several_processes_cannot_do_is_refused(
 async def test_a_port_that_another_bridge_serves_is_taken(many: Fleet, tmp_path: Path) -> None:
     port = many.url.rpartition(":")[2].partition("/")[0]
     config = tmp_path / "bridge.yaml"
-    config.write_text(json.dumps({"upstreams": {"plain": {"command": PLAIN}}}), "utf-8")
+    config.write_text(
+        json.dumps({"upstreams": {"plain": {"command": nursery.server(PLAIN)}}}), "utf-8"
+    )
     argv = [sys.executable, "-m", "bridge", "serve", str(config)]
     more = ["--workers", "2", "--port", port]
     async with started([*argv, *more], cwd=ROOT) as second:

@@ -24,6 +24,7 @@ from bridge.upstream.command import Command
 from bridge.upstream.connection import Connection
 from bridge.upstream.target import Endpoint, Target
 from bridge.upstream.toolset import MCPToolset
+from tests import nursery
 from tests.leftovers import held, no_more_than
 from tests.processes import is_alive, started, unused_port
 from tests.waiting import eventually
@@ -40,12 +41,15 @@ PATIENT = Options(timeout=60)
 async def serving(kind: str, port: int | None = None) -> AsyncIterator[Target]:
     """A plain server, and where it is found."""
     if kind == "stdio":
-        yield Command((sys.executable, PLAIN))
+        yield Command(tuple(nursery.server(PLAIN)))
         return
 
+    comes_back = port is not None
     port = unused_port() if port is None else port
+    words = [PLAIN, kind, str(port)]
     path = "/mcp" if kind == "http" else "/sse"
-    async with started([sys.executable, PLAIN, kind, str(port)], port=port):
+    argv = [sys.executable, *words] if comes_back else nursery.server(*words)
+    async with started(argv, port=port):
         yield Endpoint(f"http://127.0.0.1:{port}{path}", "http" if kind == "http" else "sse")
 
 

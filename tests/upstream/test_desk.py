@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from bridge.upstream.command import Command
 from bridge.upstream.desk import MOST_ELICITED, Desk
 from bridge.upstream.questions import MOST_ASKED
 from bridge.upstream.stdio import StdioChannel, open_stdio
+from tests import nursery
 from tests.upstream.clients import FORM, Client, Json
 
 ASKING = str(Path(__file__).parent.parent / "servers" / "asking.py")
@@ -36,7 +36,7 @@ async def talking(
 ) -> AsyncIterator[StdioChannel]:
     """A channel to a legacy server that asks and tells as each call wants it to."""
     heard: Notes = [] if notes is None else notes
-    command = Command((sys.executable, ASKING, "legacy"))
+    command = Command(tuple(nursery.server(ASKING, "legacy")))
     limits = Limits(close_grace=0.5)
     async with open_stdio(command, lambda m, p: heard.append((m, p)), limits, default) as channel:
         yield channel
@@ -285,6 +285,7 @@ async def test_news_for_everybody_reach_no_client_of_a_call() -> None:
         ("notifications/prompts/list_changed", {}),
         ("notifications/resources/list_changed", {}),
         ("notifications/resources/updated", {"uri": "x:y"}),
+        ("notifications/tasks/status", {"taskId": "t", "status": "working"}),
         ("notifications/custom", {"_meta": {"io.modelcontextprotocol/subscriptionId": 7}}),
         ("notifications/cancelled", {"requestId": "unknown"}),
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from bridge.upstream.command import Command
 from bridge.upstream.connection import Connection
 from bridge.upstream.envelope import legacy_params, modern_params, takes_tasks
 from bridge.upstream.protocol import ENVELOPE
+from tests import nursery
 from tests.upstream.clients import FORM, Client, Json
 
 ASKING = str(Path(__file__).parent.parent / "servers" / "asking.py")
@@ -100,7 +100,7 @@ def test_tasks_are_followed_by_modern_clients_that_declare_them() -> None:
 
 
 async def test_legacy_server_is_told_the_most_talkative_level_that_a_client_wants() -> None:
-    command = Command((sys.executable, ASKING, "legacy"))
+    command = Command(tuple(nursery.server(ASKING, "legacy")))
     connection = Connection("up", command, limits=Limits(close_grace=0.5))
     params = {"name": "do", "arguments": {}}
     try:

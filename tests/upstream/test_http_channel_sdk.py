@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 from bridge.upstream.channel import Limits, Options, RequestTimeout, RpcError, SessionGone
 from bridge.upstream.http import HttpChannel, open_http
+from tests import nursery
 from tests.processes import started, unused_port
 from tests.waiting import eventually
 
@@ -33,7 +33,7 @@ async def talking(era: str) -> AsyncIterator[tuple[HttpChannel, int]]:
     """A channel of that era to a fresh server, and the server's port."""
     port = unused_port()
     async with (
-        started([sys.executable, PLAIN, "http", str(port)], port=port),
+        started(nursery.server(PLAIN, "http", str(port)), port=port),
         open_http(f"http://127.0.0.1:{port}/mcp", {}, lambda *_: None, Limits()) as channel,
     ):
         if era == LEGACY:

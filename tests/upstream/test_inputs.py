@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ from bridge.upstream.command import Command
 from bridge.upstream.connection import Connection
 from bridge.upstream.inputs import MOST_ROUNDS, request
 from bridge.upstream.sessions import Sessions
+from tests import nursery
 from tests.upstream.clients import FORM, Client, Json
 
 ASKING = str(Path(__file__).parent.parent / "servers" / "asking.py")
@@ -34,7 +34,7 @@ TASKS: Json = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
 @asynccontextmanager
 async def upstream(era: str = "modern") -> AsyncIterator[Sessions]:
     """A server that answers with `input_required` as often as it is told to."""
-    command = Command((sys.executable, ASKING, era))
+    command = Command(tuple(nursery.server(ASKING, era)))
     sessions = Sessions(Connection("up", command, limits=Limits(close_grace=0.5)))
     try:
         yield sessions

@@ -14,6 +14,7 @@ import pytest
 from bridge.core.context import local_context
 from bridge.errors import ToolError, UpstreamError
 from bridge.upstream.toolset import MCPToolset
+from tests import nursery
 from tests.processes import started, unused_port
 from tests.waiting import eventually
 
@@ -25,7 +26,7 @@ UPDATED = "notifications/resources/updated"
 
 
 def command(*options: str) -> list[str]:
-    return [sys.executable, "-m", "tests.servers.library", *options]
+    return nursery.server("-m", "tests.servers.library", *options)
 
 
 @asynccontextmanager
@@ -119,15 +120,15 @@ async def test_server_without_tools_is_ready_all_the_same() -> None:
 async def test_last_good_listing_outlives_the_server_and_is_renewed_when_it_is_back() -> None:
     port = unused_port()
     where = f"http://127.0.0.1:{port}/mcp"
-    argv = command("--http", str(port), "--era", "modern")
-    async with started(argv, port=port) as first, kept(where) as toolset:
+    argv = [sys.executable, "-m", "tests.servers.library", "--http", str(port), "--era", "modern"]
+    async with started(argv, port=port, cwd=ROOT) as first, kept(where) as toolset:
         before = toolset.library.snapshot
         first.kill()
         with pytest.raises(ToolError):
             await call(toolset, "grow")
 
         assert toolset.library.snapshot is before
-        async with started([*argv, "--pages", "5"], port=port):
+        async with started([*argv, "--pages", "5"], port=port, cwd=ROOT):
             await eventually(lambda: len(toolset.library.snapshot.prompts) == 5, within=60)
 
 

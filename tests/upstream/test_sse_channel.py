@@ -6,7 +6,6 @@ import gc
 import json
 import logging
 import re
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -26,6 +25,7 @@ from bridge.upstream.channel import (
     RpcError,
 )
 from bridge.upstream.sse import SseChannel, open_sse
+from tests import nursery
 from tests.leftovers import held, no_more_than
 from tests.processes import started, unused_port
 from tests.upstream.scripted_http import (
@@ -489,7 +489,7 @@ async def test_real_server_is_called_and_cancelled(era: str) -> None:
     progress: list[Json] = []
     port = unused_port()
     async with (
-        started([sys.executable, PLAIN, "sse", str(port)], port=port),
+        started(nursery.server(PLAIN, "sse", str(port)), port=port),
         open_sse(f"http://127.0.0.1:{port}/sse", {}, lambda *_: None, Limits()) as channel,
     ):
         if era == LEGACY:
