@@ -28,6 +28,7 @@ from bridge.config.settings import (
     ToolRules,
     UpstreamSettings,
 )
+from bridge.config.state import StateSettings
 
 UNEXPLAINED = "this cannot be used. Correct it."
 Location = Sequence[str | int]
@@ -36,7 +37,7 @@ _KEY = "[key]"  # how pydantic marks an error of a mapping's key
 _INSIDE: dict[type[BaseModel], dict[str, type[BaseModel]]] = {
     Settings: {"serve": ServeSettings, "results": ResultsSettings, "agent": AgentSettings},
     UpstreamSettings: {"tools": ToolRules, "oauth": OAuthSettings},
-    ServeSettings: {"http": HttpSettings},
+    ServeSettings: {"http": HttpSettings, "state": StateSettings},
     AgentSettings: {"model": ModelSettings},
     ModelSettings: {"openai_compatible": OpenAICompatibleSettings},
 }
@@ -44,6 +45,7 @@ _AROUND: dict[type[BaseModel], tuple[str, type[BaseModel]]] = {
     ToolRules: ("tools", UpstreamSettings),
     OAuthSettings: ("oauth", UpstreamSettings),
     HttpSettings: ("http", ServeSettings),
+    StateSettings: ("state", ServeSettings),
     ModelSettings: ("model", AgentSettings),
     OpenAICompatibleSettings: ("openai_compatible", ModelSettings),
 }
@@ -157,10 +159,10 @@ def _model(location: Location) -> type[BaseModel]:
             return _INSIDE[UpstreamSettings].get(str(key), ToolRules)
         case ("tools", _):
             return LocalToolSettings
-        case ("serve",):
-            return ServeSettings
-        case ("results",):
-            return ResultsSettings
+        case ("serve" | "results" as part,):
+            return _INSIDE[Settings][part]
+        case ("serve", "state"):
+            return StateSettings
         case ("agent", *inner):
             return _OF_AGENT[len(inner)]
         case _:

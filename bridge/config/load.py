@@ -140,7 +140,7 @@ def _with_directories(root: Node) -> Node:
         return root
 
     entries = dict(root.entries)
-    upstreams, agent = entries.get("upstreams"), entries.get("agent")
+    upstreams, serve = entries.get("upstreams"), entries.get("serve")
     if isinstance(upstreams, MappingNode):
         named = {
             name: _with_login(_with_directory(upstream))
@@ -148,13 +148,11 @@ def _with_directories(root: Node) -> Node:
         }
         entries["upstreams"] = replace(upstreams, entries=named)
 
-    store = agent.entries.get("store") if isinstance(agent, MappingNode) else None
-    if isinstance(agent, MappingNode) and store is not None and not _is_url(store):
-        entries["agent"] = _with_entry(agent, "store", _absolute(store))
+    if "agent" in entries:
+        entries["agent"] = _with_store(entries["agent"])
 
-    serve = entries.get("serve")
-    if isinstance(serve, MappingNode) and "audit" in serve.entries:
-        entries["serve"] = _with_entry(serve, "audit", _absolute(serve.entries["audit"]))
+    if isinstance(serve, MappingNode):
+        entries["serve"] = _with_files(serve)
 
     results = entries.get("results")
     if isinstance(results, MappingNode) and "directory" in results.entries:
@@ -187,6 +185,26 @@ def _with_login(upstream: Node) -> Node:
         return upstream
 
     return _with_entry(upstream, "oauth", _with_entry(oauth, "token_store", _absolute(store)))
+
+
+def _with_files(serve: MappingNode) -> MappingNode:
+    """Its audit and what it shares, from the directories of the files that name them."""
+    if "audit" in serve.entries:
+        serve = _with_entry(serve, "audit", _absolute(serve.entries["audit"]))
+
+    if "state" in serve.entries:
+        serve = _with_entry(serve, "state", _with_store(serve.entries["state"]))
+
+    return serve
+
+
+def _with_store(part: Node) -> Node:
+    """The database that is a file, from the directory of the file that names it."""
+    store = at(part, "store")
+    if not isinstance(part, MappingNode) or store is None or _is_url(store):
+        return part
+
+    return _with_entry(part, "store", _absolute(store))
 
 
 def _absolute(written: Node) -> Node:

@@ -33,6 +33,7 @@ from bridge.config.process import Argv, Directory, Env
 from bridge.config.results import ResultsSettings
 from bridge.config.secret import SecretMapping
 from bridge.config.session import SessionCount, SessionPolicy
+from bridge.config.state import StateSettings
 from bridge.config.tool_rules import (
     ConfirmRule,
     Describe,
@@ -185,12 +186,14 @@ class ServeSettings(Closed):
 
     `audit` is a file that gets a line for each call, with the SHA-256 of its arguments, or with
     the arguments where `audit_arguments`. `metrics` adds a page to the HTTP front, `tracing` a
-    span of OpenTelemetry's to each call.
+    span of OpenTelemetry's to each call. `state` is shared with other bridges that serve the same
+    clients, and outlives a restart; None lives in this process and ends with it.
     """
 
     name: ServerName = "bridge"
     startup_wait: Wait = 2.0
     http: HttpSettings = Field(default_factory=HttpSettings)
+    state: StateSettings | None = None
     audit: AuditFile | None = None
     audit_arguments: Flag = False
     metrics: Flag = False

@@ -31,7 +31,8 @@ class Asker:
 
     `session` names the conversation where the transport has one; it is empty over stateless
     HTTP. `asks` is how the client is asked while its request waits, None where it cannot be.
-    `post` reaches it on the request's own stream, None where nothing but the answer does.
+    `post` reaches it on the request's own stream, None where nothing but the answer does. `task`
+    is how a legacy client wants a call run as a task, None if it does not.
     """
 
     principal: str = LOCAL
@@ -43,6 +44,7 @@ class Asker:
     brought: Mapping[str, Any] = field(default_factory=nothing)
     asks: Ask | None = None
     post: Post | None = None
+    task: Any = None
 
     @property
     def key(self) -> str:

@@ -19,7 +19,12 @@ from bridge.downstream.asker import Asker
 from bridge.downstream.client import nothing
 from bridge.downstream.display import one_line, value_text
 from bridge.downstream.sealed import Question, Seals, is_ours
-from bridge.errors import ConfirmationRejected, ConfirmationRequired, InvalidArguments
+from bridge.errors import (
+    ConfirmationRejected,
+    ConfirmationRequired,
+    InvalidArguments,
+    StoreError,
+)
 from bridge.upstream.protocol import ELICIT, INPUT_REQUIRED
 
 KEY = "approval"
@@ -62,7 +67,7 @@ class Confirmations:
     def __init__(self, seals: Seals | None = None) -> None:
         self.seals = Seals() if seals is None else seals
 
-    def brought(self, asker: Asker, call: FunctionCall, params: Mapping[str, Any]) -> Brought:
+    async def brought(self, asker: Asker, call: FunctionCall, params: Mapping[str, Any]) -> Brought:
         """What came with the call besides its arguments.
 
         A question of ours that is not this asker's, about another call, too old or already
@@ -70,6 +75,7 @@ class Confirmations:
 
         Raises:
             ConfirmationRejected: The person said no.
+            ConfirmationRequired: Whether the answer was used before cannot be known now.
         """
         state, responses = params.get("requestState"), params.get("inputResponses")
         if not asker.modern or (state is None and responses is None):
@@ -83,7 +89,7 @@ class Confirmations:
             return Brought()
 
         if question.theirs is not None:
-            if not self.seals.spend(question):
+            if not await self._taken(call, question):
                 return Brought()
 
             theirs: dict[str, Any] = {"inputResponses": responses}
@@ -93,13 +99,25 @@ class Confirmations:
             return Brought(ToolConfirmation(confirmed=True, hash=question.call), theirs)
 
         answer = responses.get(KEY)
-        if not _is_decision(answer) or not self.seals.spend(question):
+        if not _is_decision(answer) or not await self._taken(call, question):
             return Brought()
 
         return Brought(_granted(call, answer, question.call))
 
+    async def _taken(self, call: FunctionCall, question: Question) -> bool:
+        try:
+            return await self.seals.spend(question)
+        except StoreError as exc:
+            raise ConfirmationRequired(
+                f'"{call.name}" did not run: the record of the answers that were used cannot be '
+                "reached now, so this one is worth nothing. Call again later"
+            ) from exc
+
     def answered(self, asker: Asker, request: str, state: Any) -> Question | None:
-        """The open question of ours that this state is, if it was put to this asker, about this."""
+        """The question of ours that this state is, if it was put to this asker, about this.
+
+        Whether it was answered before shows when its answer is taken.
+        """
         question = self.seals.open(state)
         if question is None or question.request != request:
             return None

@@ -35,12 +35,13 @@ def for_client_list(answer: Result, *, modern: bool, stamp: dict[str, Any]) -> R
 def capabilities_for(capabilities: Mapping[str, Any], *, modern: bool) -> dict[str, Any]:
     """What of these ServerCapabilities there is in the client's era.
 
-    Log messages need no method in the modern era, and tasks that a legacy client could follow
-    are of another kind.
+    Log messages need no method in the modern era. Each era has tasks of its own kind: the legacy
+    one as a capability, the modern one as an extension.
     """
     found = dict(capabilities)
     if modern:
         found.pop("logging", None)
+        found.pop("tasks", None)
         return found
 
     return without_tasks(found)

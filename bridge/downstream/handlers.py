@@ -19,7 +19,7 @@ from bridge.downstream.asker import Asker
 from bridge.downstream.confirm import Confirmations
 from bridge.downstream.jsonrpc import InvalidParams
 from bridge.downstream.large import LargeResults
-from bridge.downstream.listing import Listing, list_catalog, unchanged
+from bridge.downstream.listing import Listing, list_catalog
 from bridge.downstream.offering import Handler, Offering, Settle, Subscribable
 from bridge.downstream.passing import Passing
 from bridge.downstream.results import failure, to_answer
@@ -205,15 +205,14 @@ class Handlers:
             raise InvalidParams(f'unknown tool "{call.name}": tools/list shows what is offered')
 
         try:
-            brought = self.confirmations.brought(asker, call, params)
+            brought = await self.confirmations.brought(asker, call, params)
             asker.brought = brought.for_server
             answer = await self._answer(asker, call, tools, brought.granted, on_progress)
         except ToolError as error:  # the person's no, or nobody to ask
             answer = failure(str(error))
 
         if self._passing is not None:
-            upstream = getattr(tools.get(call.name), "upstream", "")
-            answer = self._passing.answer(asker, upstream, answer)
+            answer = self._passing.answer(asker, tools.get(call.name), answer)
 
         if self._large is not None and not self._large.is_small(answer):
             answer = await self._large.call(asker, tools.get(call.name), answer)
@@ -257,6 +256,9 @@ class Handlers:
         granted: ToolConfirmation | None,
         on_progress: ProgressSink | None,
     ) -> Outcome:
+        if asker.task is not None and self._passing is not None:
+            tools = self._passing.as_tasks(asker, call.name, tools)
+
         session = Session(asker.session or call.id, asker.principal, self.name)
         outcomes = await execute(
             [call],
@@ -273,8 +275,8 @@ class Handlers:
         listing, version = self._listing, self._catalog.version
         passing = 0 if self._passing is None else self._passing.version
         if listing is None or (listing.version, self._listed_passing) != (version, passing):
-            definition = unchanged if self._passing is None else self._passing.definition
-            listing = self._listing = list_catalog(version, self._catalog.tools, definition)
+            build = list_catalog if self._passing is None else self._passing.listing
+            listing = self._listing = build(version, self._catalog.tools)
             self._listed_passing = passing
 
         return listing

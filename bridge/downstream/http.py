@@ -25,7 +25,7 @@ from bridge.downstream.pages import NO_PAGES, Load, Page, beside
 from bridge.downstream.posted import is_answer, is_call, message_of, unreadable
 from bridge.downstream.reply import Reply
 from bridge.downstream.sessions import Session, Sessions
-from bridge.downstream.spread import AT_HOME, Spread
+from bridge.downstream.spread import AT_HOME, Spread, is_at_home
 from bridge.downstream.streams import HEADERS as STREAM_HEADERS
 from bridge.downstream.streams import EventStream, event_id
 from bridge.downstream.web import Address, not_here, open_door, serve_app
@@ -173,7 +173,7 @@ class Endpoint:
             await _empty(send, 202)
             return
 
-        if message["method"] in AT_HOME:
+        if is_at_home(message):
             home = self._spread.home(session)
             if await self._spread.elsewhere(home, scope, receive, send):
                 return

@@ -19,11 +19,21 @@ from bridge.core.context import ProgressSink
 from bridge.core.rpc import INVALID_PARAMS, RpcError, rpc_error
 from bridge.downstream.asker import Asker
 from bridge.downstream.sealed import LIFETIME, Question, Seals
+from bridge.errors import StoreError
 from bridge.upstream.protocol import INPUT_REQUIRED
 
 Work: TypeAlias = Callable[[Asker, ProgressSink | None], Awaitable[Result]]
 
 PARKED_NO_MORE = "no call waits for this (any more): call again from the beginning"
+PARKED_ELSEWHERE = (
+    "the call that this answers waits in another process of bridge, or in one that has ended; "
+    "nothing ran here. Route all requests of a client to one replica, and bring the answer there, "
+    "or call again from the beginning"
+)
+NOT_TAKEN = (
+    "the answer was not taken: the record of the answers that were used cannot be reached now. "
+    "The call still waits for it: bring it again later"
+)
 MOST_PARKED: Final = 256
 """How many calls may wait for people at once."""
 
@@ -36,6 +46,7 @@ class Parking:
         self._most = most
         self._seconds = seconds
         self._parked: dict[str, _Parked] = {}
+        self._place = secrets.token_hex(8)  # no other process, nor the next one, has this name
         self.tasks: TaskGroup | None = None
 
     async def run(
@@ -52,7 +63,8 @@ class Parking:
         if self.tasks is None or len(self._parked) >= self._most:
             raise rpc_error(-32000, "too many calls are waiting for people; nothing ran")
 
-        parked = _Parked(asker, request, secrets.token_hex(16), on_progress)
+        name = f"{self._place}.{secrets.token_hex(16)}"
+        parked = _Parked(asker, request, name, on_progress)
         asker.asks = parked.ask
         self._parked[parked.name] = parked
         self.tasks.start_soon(self._attend, parked, work)
@@ -68,14 +80,24 @@ class Parking:
         """Hand the client's answers to the call that waits for them, and go on as `run` does.
 
         Raises:
-            RpcError: It waits no more, or not for these.
+            RpcError: It waits no more, or not for these, or not here.
         """
-        parked = self._parked.get(question.parked or "")
-        if parked is None or parked.is_attended or not self._seals.spend(question):
+        name = question.parked or ""
+        if not name.startswith(f"{self._place}."):
+            raise rpc_error(INVALID_PARAMS, PARKED_ELSEWHERE)
+
+        parked = self._parked.get(name)
+        if parked is None or parked.is_attended or not await self._taken(question):
             raise rpc_error(INVALID_PARAMS, PARKED_NO_MORE)
 
         parked.take(asker, responses, on_progress)
         return await self._next(parked)
+
+    async def _taken(self, question: Question) -> bool:
+        try:
+            return await self._seals.spend(question)
+        except StoreError as exc:
+            raise rpc_error(-32000, NOT_TAKEN) from exc
 
     def close(self) -> None:
         """Cancel every call that waits."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
 
 from bridge.core.content import Result
+from bridge.core.tool import Tool
 from bridge.downstream.addresses import Addresses
 from bridge.downstream.asker import Asker
+from bridge.downstream.listing import Listing, list_catalog
 from bridge.downstream.tasks import Tasks
 
 
@@ -20,13 +23,24 @@ class Passing:
     @property
     def version(self) -> int:
         """Grows when definitions may read otherwise than before."""
-        return self._addresses.version
+        return self._addresses.version + self._tasks.legacy.version
 
-    def definition(self, upstream: str, definition: dict[str, Any]) -> dict[str, Any]:
-        """The definition of an upstream's tool as clients read it."""
-        return self._addresses.definition(upstream, definition)
+    def listing(self, version: int, tools: Mapping[str, Tool]) -> Listing:
+        """One version of what is offered, as clients of each era read it."""
+        listing = list_catalog(version, tools, self._addresses.definition)
+        shapes = self._tasks.legacy.listed(listing.legacy["tools"], tools)
+        return replace(listing, legacy={"tools": shapes})
 
-    def answer(self, asker: Asker, upstream: str, answer: Result) -> Result:
-        """An upstream's answer to a call as the client reads it."""
-        self._tasks.remember(asker, upstream, answer)
+    def as_tasks(self, asker: Asker, name: str, tools: Mapping[str, Tool]) -> Mapping[str, Tool]:
+        """The tools for a call that its client wants run as a task; see `LegacyTasks`."""
+        return self._tasks.legacy.as_tasks(asker, name, tools)
+
+    def answer(self, asker: Asker, tool: Tool | None, answer: Result) -> Result:
+        """The answer to a call of a tool as the client reads it."""
+        upstream = getattr(tool, "upstream", "")
+        if asker.task is not None:
+            answer = self._tasks.legacy.remember(asker, tool, answer)
+        else:
+            self._tasks.remember(asker, upstream, answer)
+
         return self._addresses.answer(upstream, answer)

@@ -24,7 +24,7 @@ from bridge.downstream.progress import PacedProgress
 from bridge.downstream.sealed import is_ours, is_parked
 from bridge.errors import InvalidArguments
 from bridge.upstream.capabilities import LEVELS
-from bridge.upstream.protocol import MULTI_ROUND, PROGRESS, PROGRESS_TOKEN, RESERVED
+from bridge.upstream.protocol import MULTI_ROUND, PROGRESS, PROGRESS_TOKEN, RESERVED, TASKS_SINCE
 
 
 class Router:
@@ -170,6 +170,7 @@ class Router:
             NOTHING,
             asks,
             post,
+            params.get("task") if client.version == TASKS_SINCE else None,
         )
 
     async def _ask(self, client: Client, post: Post, method: str, params: dict[str, Any]) -> Result:

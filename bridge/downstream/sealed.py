@@ -2,19 +2,24 @@
 
 The client sends the sealed text back with its person's answer and may send anything else.
 Without a key of the configuration's, the key lives as long as this process, so that nothing
-sealed before a restart opens after it.
+sealed before a restart opens after it. Where several bridges have one key, each opens what any of
+them sealed; that an answer is taken once is then up to a record that they share.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from typing import Final, Protocol
 
 from mcp.server.request_state import AESGCMRequestStateCodec, InvalidRequestState
 
 from bridge.core.wire import dumps, loads
+from bridge.errors import StoreError
+from bridge.telemetry import log
 
 LIFETIME = 600.0
 REMEMBERED = 10_000
@@ -23,6 +28,9 @@ OURS = "bridge1."
 
 PARKED, ASKED = f"{OURS}p.", f"{OURS}a."
 """How the state of a call that waits begins, and that of a question about an approval."""
+
+_ANY_MARK: Final = re.compile(r"(?:[a-z0-9]+-)?")
+"""Some process's mark, or none: what the codec seals has a dot before it has a "-"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,22 +68,62 @@ def after_kind(state: str) -> str:
     return state[len(ASKED) :]
 
 
-class Seals:
-    """Seals questions, opens them once, and remembers which have been answered.
+class Spent(Protocol):
+    """A record of the answers that were taken."""
 
-    What is remembered is bounded: while REMEMBERED answers are younger than a question's
-    lifetime, further ones are refused. `keys` are of 32 bytes or more each; the first seals, all
-    open. `clock` counts seconds and never goes back; where keys are shared, it is everybody's.
+    async def take(self, nonce: str, expires: float) -> bool:
+        """Take the answer to a question, which expires then: True for the first who asks, only.
+
+        Raises:
+            StoreError: It cannot be looked up or written down now.
+        """
+        ...
+
+
+class Remembered:
+    """A record for one process, with room for REMEMBERED answers that have not expired."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._spent: dict[str, float] = {}
+
+    async def take(self, nonce: str, expires: float) -> bool:
+        """See `Spent.take`; False also where none can be taken now."""
+        now = self._clock()
+        if len(self._spent) >= REMEMBERED:
+            self._spent = {nonce: end for nonce, end in self._spent.items() if end > now}
+
+        if nonce in self._spent or len(self._spent) >= REMEMBERED:
+            return False
+
+        self._spent[nonce] = expires
+        return True
+
+
+class Seals:
+    """Seals questions, opens them, and takes one answer to each.
+
+    `keys` are of 32 bytes or more each; the first seals, all open. `spent` is the record of
+    answers that all who have these keys share; without it there is one for this process, in which
+    further answers are refused while REMEMBERED of them are younger than a question's lifetime.
+    `clock` counts seconds and never goes back; where keys are shared, it is everybody's.
     """
 
     def __init__(
-        self, keys: Sequence[bytes] = (), clock: Callable[[], float] | None = None
+        self,
+        keys: Sequence[bytes] = (),
+        clock: Callable[[], float] | None = None,
+        spent: Spent | None = None,
     ) -> None:
         self._codec = AESGCMRequestStateCodec(list(keys) or [os.urandom(32)])
         self._clock = clock or (time.time if keys else time.monotonic)
-        self._spent: dict[str, float] = {}
+        self._is_shared = spent is not None
+        self._spent: Spent = Remembered(self._clock) if spent is None else spent
         self.mark = ""
-        """What begins our states, after OURS: whose they are, where several processes serve."""
+        """What begins our states, after their kind: whose they are, where several processes serve.
+
+        With a shared record that is only what waits here: any process may answer the rest.
+        """
 
     def seal(
         self,
@@ -88,36 +136,42 @@ class Seals:
         parked: str | None = None,
     ) -> str:
         """Seal a new question, good for one answer within its lifetime."""
-        expires, nonce = self._clock() + LIFETIME, self.mark + os.urandom(16).hex()
+        mark = "" if self._is_shared and parked is None else self.mark
+        expires, nonce = self._clock() + LIFETIME, mark + os.urandom(16).hex()
         question = Question(principal, session, request, call, nonce, expires, theirs, parked)
         kind = ASKED if parked is None else PARKED
-        return kind + self.mark + self._codec.seal(dumps(asdict(question)))
+        return kind + mark + self._codec.seal(dumps(asdict(question)))
 
     def open(self, sealed: str) -> Question | None:
-        """The question, if we sealed it, it is young enough and it was not answered yet."""
+        """The question, if it was sealed for whoever is here, and is young enough."""
         rest = after_kind(sealed)
-        if not is_ours(sealed) or not rest.startswith(self.mark):
+        mark = _mark_of(rest) if self._is_shared else self.mark
+        if not is_ours(sealed) or not rest.startswith(mark):
             return None
 
         try:
-            text = self._codec.unseal(rest.removeprefix(self.mark))
+            text = self._codec.unseal(rest.removeprefix(mark))
             question = Question(**loads(text))
         except (InvalidRequestState, ValueError, TypeError):
             return None
 
         # The mark outside is for whoever passes it on; the one inside cannot be exchanged.
-        is_young = self._clock() < question.expires and question.nonce.startswith(self.mark)
-        is_open = is_young and question.nonce not in self._spent
-        return question if is_open else None
+        is_young = self._clock() < question.expires and question.nonce.startswith(mark)
+        return question if is_young else None
 
-    def spend(self, question: Question) -> bool:
-        """Take the one answer this question has; False if it is taken or none can be taken now."""
-        now = self._clock()
-        if len(self._spent) >= REMEMBERED:
-            self._spent = {nonce: end for nonce, end in self._spent.items() if end > now}
+    async def spend(self, question: Question) -> bool:
+        """Take the one answer this question has; False if it is taken or none can be taken now.
 
-        if question.nonce in self._spent or len(self._spent) >= REMEMBERED:
-            return False
+        Raises:
+            StoreError: The record cannot be used now: nothing may run for this answer.
+        """
+        try:
+            return await self._spent.take(question.nonce, question.expires)
+        except StoreError as exc:
+            log.warning("the record of answers cannot be used; nothing runs for this one: %s", exc)
+            raise
 
-        self._spent[question.nonce] = question.expires
-        return True
+
+def _mark_of(rest: str) -> str:
+    found = _ANY_MARK.match(rest)
+    return found[0] if found is not None else ""

@@ -30,6 +30,7 @@ AT_HOME: Final = frozenset(
 """The requests of a legacy session that change it."""
 
 LAST_EVENT: Final = "last-event-id"
+TASKS: Final = "tasks/"
 
 
 class Spread:
@@ -191,6 +192,18 @@ class Spread:
     async def _ended(self, session: Session) -> None:
         if self.home(session) is None:
             await self._neighbours.ask_all({"ended": True, "session": session.name})
+
+
+def is_at_home(message: Message) -> bool:
+    """Whether a legacy session's request is served where the session is at home.
+
+    That is what changes it, and all about its tasks: which they are is known there alone.
+    """
+    method, params = message["method"], message.get("params")
+    if method == "tools/call":
+        return isinstance(params, dict) and params.get("task") is not None
+
+    return method in AT_HOME or method.startswith(TASKS)
 
 
 def _runs_elsewhere(session: Session, message: Message) -> bool:

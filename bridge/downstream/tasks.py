@@ -1,7 +1,8 @@
 """Tasks, forwarded as they are: each to the server that answered with it (MCP, tasks extension).
 
 A server may answer a call with a task instead of a result. Whoever got that answer, and nobody
-else, follows the task by its id: with the same server, whose words go through unread.
+else, follows the task by its id: with the same server, whose words go through unread. Tasks of
+the legacy era are of another kind: see `legacy_tasks`.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from typing import Any, Final
 from bridge.core.content import Result
 from bridge.core.context import ProgressSink
 from bridge.core.rpc import INVALID_PARAMS, METHOD_NOT_FOUND
-from bridge.downstream import eras
+from bridge.downstream import eras, legacy_tasks
 from bridge.downstream.addresses import Addresses
 from bridge.downstream.asker import Asker
 from bridge.downstream.changes import News
 from bridge.downstream.forwarding import forward, text_param
 from bridge.downstream.jsonrpc import JsonRpcError
+from bridge.downstream.legacy_tasks import LegacyTasks
 from bridge.downstream.offering import Handler
 from bridge.downstream.source import Source
 from bridge.upstream.capabilities import has_tasks
@@ -30,9 +32,18 @@ MOST_TASKS: Final = 10_000
 
 
 class Tasks:
-    """An `Offering`; its capability is an extension, which `Declared` tells with the others."""
+    """An `Offering`; its capability is an extension, which `Declared` tells with the others.
 
-    def __init__(self, addresses: Addresses, stamp: Mapping[str, Any]) -> None:
+    `legacy` has the tasks of legacy clients; without it they have none.
+    """
+
+    def __init__(
+        self,
+        addresses: Addresses,
+        stamp: Mapping[str, Any],
+        legacy: LegacyTasks | None = None,
+    ) -> None:
+        self.legacy = LegacyTasks(addresses, ()) if legacy is None else legacy
         self.on_news: list[News] = []
         self._addresses = addresses
         self._sources: Sequence[Source] = addresses.sources
@@ -42,11 +53,11 @@ class Tasks:
     @property
     def methods(self) -> Mapping[str, Handler]:
         """What is answered here."""
-        return {method: self._handler(method) for method in METHODS}
+        return {method: self._handler(method) for method in (*METHODS, *legacy_tasks.METHODS)}
 
     def capabilities(self) -> Mapping[str, Any]:
-        """None of the legacy era: it has tasks of another kind, which are not forwarded."""
-        return {}
+        """Those of the legacy era."""
+        return self.legacy.capabilities()
 
     def may_ask(self, asker: Asker, method: str, params: Mapping[str, Any]) -> bool:
         """A task asks with an answer, never with a request."""
@@ -70,12 +81,15 @@ class Tasks:
         async def handle(
             asker: Asker, params: Mapping[str, Any], on_progress: ProgressSink | None
         ) -> Result:
-            return await self._forward(asker, method, params)
+            if asker.modern:
+                return await self._forward(asker, method, params)
+
+            return await self.legacy.answer(asker, method, params, on_progress)
 
         return handle
 
     async def _forward(self, asker: Asker, method: str, params: Mapping[str, Any]) -> Result:
-        if not asker.modern or not any(map(_has_tasks, self._sources)):
+        if method not in METHODS or not any(map(_has_tasks, self._sources)):
             raise JsonRpcError(METHOD_NOT_FOUND, f'there is no method "{method}" here')
 
         task = text_param(params, method, "taskId")

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import anyio
 from anyio import to_thread
@@ -17,7 +17,7 @@ from bridge.downstream.pages import Page
 from bridge.errors import ConfigError
 from bridge.gateway.assembly import Assembly
 from bridge.gateway.audit import AuditLog
-from bridge.gateway.resolve import named
+from bridge.gateway.resolve import loaded
 from bridge.telemetry import log
 from bridge.upstream.status import UpstreamStatus
 
@@ -52,7 +52,7 @@ async def observing(assembly: Assembly, transport: str) -> AsyncIterator[Observa
             members.append(audit)
 
         if serve.metrics and _has_pages(serve, transport):
-            metrics = _loaded("metrics:Metrics", "serve.metrics", "gateway")(
+            metrics = loaded("bridge.gateway.metrics:Metrics", "serve.metrics", "gateway")(
                 partial(_statuses, assembly)
             )
             members.append(metrics)
@@ -60,7 +60,9 @@ async def observing(assembly: Assembly, transport: str) -> AsyncIterator[Observa
 
         if serve.tracing:
             over = "pipe" if transport == "stdio" else "tcp"
-            tracing = _loaded("tracing:open_tracing", "serve.tracing", "otel")(serve.name, over)
+            tracing = loaded("bridge.gateway.tracing:open_tracing", "serve.tracing", "otel")(
+                serve.name, over
+            )
             stack.push_async_callback(_in_time, tracing.close)
             tracer = tracing
 
@@ -85,21 +87,6 @@ def _has_pages(serve: ServeSettings, transport: str) -> bool:
         raise ConfigError(f'serve.http.path: "{METRICS_PATH}" is where the metrics are; move one')
 
     return True
-
-
-def _loaded(reference: str, key: str, extra: str) -> Any:
-    """What a module of this room holds, which needs the packages of an extra.
-
-    Raises:
-        ConfigError: They are not installed.
-    """
-    try:
-        return named(f"bridge.gateway.{reference}")
-    except ConfigError as exc:
-        if isinstance(exc.__cause__, ModuleNotFoundError):
-            raise ConfigError(f'{key} needs more: pip install "mcp-agent-bridge[{extra}]"') from exc
-
-        raise
 
 
 async def _in_time(close: Callable[[], None]) -> None:

@@ -37,6 +37,23 @@ def resolve(reference: str, where: str) -> Any:
         raise ConfigError(f"{where}: {exc}") from exc.__cause__
 
 
+def loaded(reference: str, key: str, extra: str) -> Any:
+    """What a module of our own holds, which needs the packages of an extra.
+
+    `key` says in the error which setting wants it.
+
+    Raises:
+        ConfigError: They are not installed.
+    """
+    try:
+        return named(reference)
+    except ConfigError as exc:
+        if isinstance(exc.__cause__, ModuleNotFoundError):
+            raise ConfigError(f'{key} needs more: pip install "mcp-agent-bridge[{extra}]"') from exc
+
+        raise
+
+
 def named_tool(reference: str) -> Tool:
     """The tool that is made of what `module:function` names.
 

@@ -14,6 +14,7 @@ from bridge.gateway.keeping import keeping
 from bridge.gateway.live import running
 from bridge.gateway.observing import observing
 from bridge.gateway.offerings import to_handlers
+from bridge.gateway.sealing import sealing
 
 TRANSPORTS = ("http", "stdio", "sse")
 
@@ -31,16 +32,18 @@ async def serve_settings(
 
     Raises:
         ConfigError: The address cannot be used, or not without a token; or what is to be told
-            of calls cannot.
+            of calls cannot, or what is shared with other bridges.
+        StoreError: The store of what is shared cannot be reached.
     """
     assembly = assemble(settings)
     async with (
         observing(assembly, transport) as seen,
         keeping(settings.results) as large,
+        sealing(settings.serve.state) as seals,
         running(assembly) as gateway,
     ):
         settle = partial(gateway.gathered, settings.serve.startup_wait)
-        handlers = to_handlers(assembly, settle, seen.observers, large)
+        handlers = to_handlers(assembly, settle, seen.observers, large, seals)
         if transport == "stdio":
             await serve_stdio(handlers)
             return

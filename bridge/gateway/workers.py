@@ -24,6 +24,7 @@ from bridge.downstream.peers import mark_of, socket_of
 from bridge.downstream.web import Address, bound_socket, open_door
 from bridge.errors import BridgeError
 from bridge.gateway.assembly import assemble, to_target
+from bridge.gateway.sealing import sealing
 from bridge.gateway.workers_process import READY, Task, host_in, sent
 from bridge.telemetry import log
 from bridge.upstream.channel import Limits
@@ -58,8 +59,12 @@ async def serve_workers(
     Raises:
         ConfigError: The configuration or the address cannot be used.
         BridgeError: A process ended before it served.
+        StoreError: The store of what is shared with other bridges cannot be reached.
     """
     assemble(settings)  # what is wrong with it is said here, and once
+    async with sealing(settings.serve.state):
+        pass  # so is that its store cannot be used
+
     http = settings.serve.http
     host, port = host or http.host, http.port if port is None else port
     token = None if http.token is None else http.token.get_secret_value()

@@ -21,6 +21,7 @@ from bridge.gateway.keeping import keeping
 from bridge.gateway.live import running
 from bridge.gateway.observing import observing
 from bridge.gateway.offerings import to_handlers
+from bridge.gateway.sealing import sealing
 
 LAST_SECONDS = 6.0
 """Seconds after which a process ends in any case, once the one that started it is gone."""
@@ -69,6 +70,7 @@ async def serve_task(task: Task, on_ready: Callable[[str], None]) -> None:
 
     Raises:
         ConfigError: The configuration cannot be served.
+        StoreError: The store of what is shared with other bridges cannot be reached.
     """
     http = task.settings.serve.http
     listening = socket.socket(fileno=task.listening)
@@ -78,11 +80,12 @@ async def serve_task(task: Task, on_ready: Callable[[str], None]) -> None:
         open_peers(Path(task.directory), task.mark) as peers,
         observing(assembly, "http") as seen,
         keeping(task.settings.results, group) as large,
+        sealing(task.settings.serve.state) as seals,
         running(assembly) as gateway,
     ):
         settle = partial(gateway.gathered, task.settings.serve.startup_wait)
         await serve_http(
-            to_handlers(gateway.assembly, settle, seen.observers, large),
+            to_handlers(gateway.assembly, settle, seen.observers, large, seals),
             task.host,
             task.port,
             http.path,

@@ -122,7 +122,7 @@ async def open_database(url: str, *, threads: int = THREADS) -> AsyncIterator[Da
 def _checked(url: str) -> URL:
     try:
         parsed = make_url(url)
-    except ArgumentError:
+    except (ArgumentError, ValueError):  # a port that is no number; it may be half a password
         raise ConfigError('the database must be a URL such as "sqlite:///bridge.db"') from None
 
     kind = parsed.get_backend_name()

@@ -1,4 +1,4 @@
-"""The tables of a database that keeps sessions and decisions.
+"""The tables of a database that keeps sessions, decisions, and which answers were used.
 
 Moments are microseconds since 1970, values are JSON text. Version 1.
 """
@@ -75,4 +75,12 @@ decisions: Final = Table(
     Column("decided_at", BigInteger, nullable=False),
     Column("answered_at", BigInteger),
     Column("response", Text),
+)
+
+# No table of an older bridge is changed by this one, so the version is the same.
+spent: Final = Table(
+    "bridge_spent",
+    metadata,
+    Column("nonce", String, primary_key=True),
+    Column("expires_at", BigInteger, nullable=False),
 )

@@ -79,6 +79,17 @@ def has_tasks(capabilities: Mapping[str, Any]) -> bool:
     return isinstance(extensions, dict) and TASKS_EXTENSION in extensions
 
 
+def runs_calls_as_tasks(capabilities: Mapping[str, Any]) -> bool:
+    """Whether a legacy server that declared this takes `tools/call` with a `task`."""
+    found: Any = capabilities
+    for part in ("tasks", "requests", "tools", "call"):
+        found = found.get(part)
+        if not isinstance(found, dict):
+            return False
+
+    return True
+
+
 def without_tasks(capabilities: dict[str, Any]) -> dict[str, Any]:
     """The same capabilities without those tasks, which only modern sides follow."""
     if not has_tasks(capabilities):

@@ -23,6 +23,7 @@ from bridge.upstream.protocol import (
     RESOURCE_UPDATED,
     RESOURCES_CHANGED,
     SUBSCRIPTION_KEY,
+    TASK_STATUS,
     TOOLS_CHANGED,
 )
 
@@ -33,7 +34,7 @@ FLAGS = {
 }
 """What a filter can want, with the capability that declares it and the news that comes of it."""
 
-NEWS = frozenset({RESOURCE_UPDATED, *(method for _, method in FLAGS.values())})
+NEWS = frozenset({RESOURCE_UPDATED, TASK_STATUS, *(method for _, method in FLAGS.values())})
 ACKNOWLEDGED_SECONDS = 5.0
 RENEWING = Options(timeout=10.0)
 

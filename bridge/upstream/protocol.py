@@ -49,6 +49,7 @@ RESOURCES_CHANGED = "notifications/resources/list_changed"
 RESOURCE_UPDATED = "notifications/resources/updated"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 CANCELLED = "notifications/cancelled"
+TASK_STATUS = "notifications/tasks/status"
 INITIALIZED = "notifications/initialized"
 PROGRESS = "notifications/progress"
 EVERYBODYS = frozenset(
@@ -59,9 +60,15 @@ EVERYBODYS = frozenset(
         RESOURCE_UPDATED,
         ACKNOWLEDGED,
         CANCELLED,
+        TASK_STATUS,
     }
 )
 """The notifications that belong to no one request."""
+
+RELATED_TASK = "io.modelcontextprotocol/related-task"
+"""The key in a `_meta` that names the task of a message (MCP 2025-11-25, tasks)."""
+
+TASKS_SINCE = "2025-11-25"
 
 LOG_MESSAGE = "notifications/message"
 ELICITATION_DONE = "notifications/elicitation/complete"

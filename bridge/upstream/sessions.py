@@ -22,10 +22,14 @@ from bridge.upstream.capabilities import can_be_asked, for_legacy
 from bridge.upstream.channel import NO_OPTIONS, ChannelError, Options, Params
 from bridge.upstream.connection import Connection
 from bridge.upstream.link import Link
+from bridge.upstream.protocol import TASK_STATUS
 
 Policy: TypeAlias = Literal["auto", "shared", "per-client"]
 Place: TypeAlias = tuple[str, bytes]
 """A client's key, and what it declared."""
+
+TaskStatus: TypeAlias = Callable[[str, Params], None]
+"""Takes what a task has come to: the key of the client whose session told it, and the params."""
 
 
 class Sessions:
@@ -52,6 +56,7 @@ class Sessions:
     def _begin(self) -> None:
         self._live: dict[Place, list[Session]] = {}
         self._ending: list[Session] = []
+        self.on_task_status: list[TaskStatus] = []
 
     def __getstate__(self) -> dict[str, Any]:
         """What survives a copy to another process: nothing that is alive."""
@@ -84,6 +89,10 @@ class Sessions:
             and can_be_asked(caller.capabilities)
         )
 
+    def is_apart(self, caller: Caller) -> bool:
+        """Whether this client does not use the shared connection."""
+        return self.policy == "per-client" or self.may_ask(caller)
+
     def of(self, caller: Caller | None) -> Connection:
         """The connection for one request of this client's; send it at once, before you wait.
 
@@ -93,7 +102,7 @@ class Sessions:
         Raises:
             Overloaded: There are too many.
         """
-        if caller is None or not (self.policy == "per-client" or self.may_ask(caller)):
+        if caller is None or not self.is_apart(caller):
             return self.shared
 
         place = caller.key, dumps(for_legacy(caller))
@@ -140,6 +149,7 @@ class Sessions:
             )
 
         session = Session(self.shared, caller, self.idle_seconds, self._ended)
+        session.on_task_status = self.on_task_status
         self._live.setdefault(place, []).append(session)
         return session
 
@@ -176,6 +186,7 @@ class Session(Connection):
         )
         self._idle_seconds = idle_seconds
         self._on_end = on_end
+        self.on_task_status: list[TaskStatus] = []
         self._under_way = 0
         self._used = time.monotonic()
         self.on_connected.append(self._connected)
@@ -209,6 +220,13 @@ class Session(Connection):
         """Ask it to close, without waiting."""
         super().stop()
         self._on_end(self)
+
+    def _notified(self, method: str, params: Params) -> None:
+        if method == TASK_STATUS:
+            for tell in self.on_task_status:
+                tell(self.latest.key, params)
+
+        super()._notified(method, params)
 
     def _connected(self, link: Link) -> None:
         self.beside(link, self._watch)

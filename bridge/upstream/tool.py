@@ -18,7 +18,7 @@ from bridge.core.request import LLMRequest
 from bridge.core.tool import pack_tool
 from bridge.errors import InvalidArguments, UpstreamError
 from bridge.tools.gate import Rule, check
-from bridge.upstream.channel import Options
+from bridge.upstream.channel import Options, Params
 from bridge.upstream.connection import Connection
 from bridge.upstream.inputs import settle
 from bridge.upstream.media import Media, keep_media, shown_media
@@ -38,7 +38,8 @@ class MCPTool:
 
     `definition` is the server's own, untouched; `name` and `description` are what is offered.
     `rule`, if any, is asked just before the call is sent. `media` is what a model gets of the
-    pictures, sounds and files in an answer; an MCP client gets the answer as it is.
+    pictures, sounds and files in an answer; an MCP client gets the answer as it is. `task`, if any,
+    asks a legacy server to run each call as a task, and answer with that.
     """
 
     sessions: Sessions
@@ -50,6 +51,7 @@ class MCPTool:
     rule: Rule | None = None
     mirrored: Mapping[tuple[str, ...], str] = field(default_factory=dict, repr=False)
     media: Media = "text"
+    task: Mapping[str, Any] | None = None
 
     @property
     def connection(self) -> Connection:
@@ -93,6 +95,10 @@ class MCPTool:
         """The same tool, offered under another name or with another description."""
         told = self.description if description is None else description
         return replace(self, name=name, description=told)
+
+    def as_task(self, task: Mapping[str, Any]) -> MCPTool:
+        """The same tool, whose calls are run as tasks of this kind (MCP 2025-11-25, tasks)."""
+        return replace(self, task=task)
 
     def may_ask(self, caller: Caller | None) -> bool:
         """Whether the server may send this client requests while a call of its runs."""
@@ -146,7 +152,10 @@ class MCPTool:
         if self.mirrored:
             options = replace(options, headers=mirror(self.mirrored, args))
 
-        params = {"name": self.own_name, "arguments": args}
+        params: Params = {"name": self.own_name, "arguments": args}
+        if self.task is not None:
+            params["task"] = self.task
+
         started = time.monotonic()
         try:
             raw = await self.sessions.of(options.caller).request("tools/call", params, options)

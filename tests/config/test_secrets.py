@@ -19,6 +19,7 @@ from bridge.config.settings import (
     ToolRules,
     UpstreamSettings,
 )
+from bridge.config.state import StateSettings
 from bridge.errors import ConfigError
 
 CANARY = "canary-7f3a"
@@ -56,7 +57,9 @@ RULES = some_of(ToolRules)
 UPSTREAM = some_of(UpstreamSettings, env=SECRETS, headers=SECRETS, url=URLS, tools=RULES)
 HTTP = some_of(HttpSettings, token=st.sampled_from([CANARY, f"{CANARY} x", "${BROKEN}"]))
 KEYS = st.sampled_from([CANARY, f"{CANARY} x", "${BROKEN}"])
+STATE_KEYS = st.lists(st.sampled_from([CANARY, CANARY * 3, f"{CANARY * 3}x", "${BROKEN}"]))
 STORES = st.sampled_from([f"postgresql://me:{CANARY}@x/db", f"x://{CANARY}", "a.db", "${CANARY}"])
+STATE = some_of(StateSettings, keys=STATE_KEYS, store=STORES)
 MODEL = some_of(
     ModelSettings, openai_compatible=some_of(OpenAICompatibleSettings, base_url=URLS, api_key=KEYS)
 )
@@ -64,7 +67,7 @@ SETTINGS = some_of(
     Settings,
     upstreams=st.dictionaries(st.sampled_from(["a", "b", "c d"]), UPSTREAM, max_size=2),
     tools=st.lists(some_of(LocalToolSettings), max_size=2),
-    serve=some_of(ServeSettings, http=HTTP),
+    serve=some_of(ServeSettings, http=HTTP, state=STATE),
     agent=some_of(AgentSettings, model=MODEL, store=STORES),
 )
 SERVERS = st.dictionaries(
@@ -107,9 +110,12 @@ def test_whatever_is_written_is_read_or_refused_in_our_words_without_a_secret(
                 "upstreams": {"__all__": {"env", "headers"}},
                 "serve": True,
                 "agent": {"model": {"openai_compatible": {"api_key"}}},
-            }
+            },
+            exclude={"serve": {"state": {"store"}}},
         )
-        store = settings.agent.store
-        assert isinstance(store, Path) or CANARY not in repr(store)
+        state = settings.serve.state
+        for store in (settings.agent.store, None if state is None else state.store):
+            assert isinstance(store, Path) or CANARY not in repr(store)
+
         assert CANARY not in repr(hidden)
         assert CANARY not in str(settings.notes)

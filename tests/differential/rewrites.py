@@ -98,7 +98,7 @@ def _crossing(era: Era, declared: Sequence[Message]) -> Message:
     """The capabilities of several servers that reach a client of this era.
 
     Tools and resources are there in any case: large results are read as resources. What is listed
-    may always change. Neither `experimental` nor the legacy `tasks` cross.
+    may always change. `experimental` does not cross, legacy tasks do where calls become tasks.
     """
     shared: dict[str, Any] = {"tools": {"listChanged": True}, "resources": {}}
     has = {name for one in declared for name in one}
@@ -115,8 +115,18 @@ def _crossing(era: Era, declared: Sequence[Message]) -> Message:
     if era == "legacy" and "logging" in has:
         shared["logging"] = {}  # a modern client says with each request what it wants
 
+    tasks = [one["tasks"] for one in declared if "tools" in _task_requests(one)]
+    if era == "legacy" and tasks:
+        cancel: Message = {"cancel": {}} if any("cancel" in one for one in tasks) else {}
+        shared["tasks"] = {"list": {}, **cancel, "requests": {"tools": {"call": {}}}}
+
     extensions = _extensions(era, declared)
     return {**shared, "extensions": extensions} if extensions else shared
+
+
+def _task_requests(declared: Message) -> Message:
+    found: Message = declared.get("tasks", {}).get("requests", {})
+    return found
 
 
 def _extensions(era: Era, declared: Sequence[Message]) -> Message:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,7 +30,7 @@ async def test_task_is_followed_with_its_own_server_word_for_word(method: str) -
     two.answers[method] = {"taskId": "t1", "status": "completed", "odd": 1}
     addresses = addressed(one, two)
     tasks = Tasks(addresses, STAMP)
-    Passing(addresses, tasks).answer(Asker(), "two", TASK)
+    Passing(addresses, tasks).answer(Asker(), SimpleNamespace(upstream="two"), TASK)
 
     answer = await forwarded(tasks, Asker(), method, inputResponses={"k": {}}, _meta={"m": 1})
 

@@ -103,13 +103,16 @@ JSON = st.recursive(
     | st.text()
     | st.text(st.characters(min_codepoint=0, max_codepoint=0x9F))
     | st.sampled_from(["\ud83d", "\x7f", "\u2028", "NaN", '"\\/']),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
 )
 
 
 @example({"b": {"z": 1, "a": 2}, "a": [{"y": 1, "x": 2}]})
 @given(
-    st.dictionaries(st.text() | st.sampled_from(["", "\0", "\0a", "a", "é", "𝄞", "\ue000"]), JSON)
+    st.dictionaries(
+        st.text() | st.sampled_from(["", "\0", "\0a", "a", "é", "𝄞", "\ue000"]), JSON, max_size=6
+    )
 )
 def test_the_hash_of_arguments_is_the_one_that_approvals_name(arguments: dict[str, Any]) -> None:
     try:

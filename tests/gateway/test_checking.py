@@ -69,7 +69,7 @@ serve:
         'bridge.yaml:11: serve.http.host: "0.0.0.0" can be reached from other machines, and no '
         'token is configured. Write "token: ${BRIDGE_TOKEN}" beside it, or listen on 127.0.0.1.',
         "bridge.yaml:12: serve.bogus: this key is not known. Known here: name, startup_wait, http, "
-        "audit, audit_arguments, metrics, tracing.",
+        "state, audit, audit_arguments, metrics, tracing.",
     ]
 
 

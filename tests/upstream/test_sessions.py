@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,6 +20,7 @@ from bridge.upstream.connection import Connection
 from bridge.upstream.protocol import Era
 from bridge.upstream.sessions import Policy, Sessions
 from bridge.upstream.toolset import MCPToolset
+from tests import nursery
 from tests.processes import is_alive
 from tests.upstream.clients import FORM, Client, Json
 from tests.waiting import eventually
@@ -31,7 +31,7 @@ SAMPLING: Json = {"sampling": {"tools": {}}}
 
 
 def connection(era: str = "legacy", known: Era | None = None) -> Connection:
-    command = Command((sys.executable, ASKING, era))
+    command = Command(tuple(nursery.server(ASKING, era)))
     return Connection("up", command, limits=Limits(close_grace=0.5), era=known)
 
 
@@ -94,6 +94,22 @@ async def test_extensions_are_declared_to_a_session_of_a_client_and_tasks_are_no
     client = Client(modern=True, capabilities={**FORM, "extensions": extensions, "tasks": {}})
     async with upstream() as sessions:
         assert declared(await call(sessions, client)) == {**FORM, "extensions": ui}
+
+
+async def test_what_a_task_has_come_to_is_told_with_whose_session_told_it() -> None:
+    one, nobody = Client("a"), Client("b", capabilities={})
+    status = {"taskId": "t", "status": "working", "unknown": [None]}
+    step = ["tell", "notifications/tasks/status", status]
+    heard: list[tuple[str, Json]] = []
+    async with upstream() as sessions:
+        sessions.on_task_status.append(lambda key, params: heard.append((key, params)))
+        sessions.shared.on_news.append(lambda method, params: heard.append((method, params)))
+        await call(sessions, one, step)
+        await call(sessions, nobody, step)
+        apart = [sessions.is_apart(client) for client in (one, nobody)]
+
+    assert heard == [("a", status), ("notifications/tasks/status", status)]
+    assert (apart, one.told, nobody.told) == ([True, False], [], [])
 
 
 @pytest.mark.parametrize("caller", [None, Client(capabilities={}), Client(capabilities={"x": {}})])
@@ -289,7 +305,7 @@ async def test_copy_begins_without_anything_alive() -> None:
 
 
 async def test_toolset_says_who_shares_and_closes_its_clients_sessions() -> None:
-    command = [sys.executable, ASKING, "legacy"]
+    command = nursery.server(ASKING, "legacy")
     async with MCPToolset(command, limits=Limits(close_grace=0.5)) as toolset:
         (tool,) = await toolset.tools(local_context())
         ctx = ToolContext(local_context(), caller=Client())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -13,11 +12,13 @@ from bridge.calls.call import Outcome, execute
 from bridge.core.content import FunctionCall
 from bridge.core.context import local_context
 from bridge.errors import UpstreamError
+from bridge.upstream.capabilities import runs_calls_as_tasks
 from bridge.upstream.channel import Limits
 from bridge.upstream.connection import Connection
 from bridge.upstream.sessions import Sessions
 from bridge.upstream.target import to_target
 from bridge.upstream.tool import MCPTool, tools_from
+from tests import nursery
 from tests.conftest import Everything
 from tests.upstream.clients import FORM, Client, Json
 
@@ -49,7 +50,7 @@ async def tool(target: list[str] | str, name: str = "do") -> AsyncIterator[MCPTo
 
 
 def asking(era: str) -> list[str]:
-    return [sys.executable, ASKING, era]
+    return nursery.server(ASKING, era)
 
 
 async def run(made: MCPTool, args: Json, caller: Client | None) -> Outcome:
@@ -159,3 +160,29 @@ async def test_real_legacy_server_asks_the_client_behind_its_call(
     assert asked == ["sampling/createMessage", "elicitation/create"]
     assert "splendid" in str(sampled.raw)
     assert "splendid" in str(filled_in.raw)
+
+
+async def test_wish_for_a_task_goes_with_the_call_and_changes_no_other() -> None:
+    client = Client()
+    async with tool(asking("legacy")) as made:
+        wished = await run(made.as_task({"ttl": 5, "unknown": None}), {}, client)
+        plain = await run(made, {}, client)
+
+    assert wished.raw is not None
+    assert plain.raw is not None
+    assert wished.raw["structuredContent"]["came"] == {"task": {"ttl": 5, "unknown": None}}
+    assert plain.raw["structuredContent"]["came"] == {}
+
+
+@pytest.mark.parametrize(
+    ("declared", "runs"),
+    [
+        ({"tasks": {"requests": {"tools": {"call": {}}}}}, True),
+        ({"tasks": {"requests": {"tools": {"call": True}}}}, False),
+        ({"tasks": {"list": {}, "requests": {"sampling": {"createMessage": {}}}}}, False),
+        ({"tasks": []}, False),
+        ({"extensions": {"io.modelcontextprotocol/tasks": {}}}, False),
+    ],
+)
+def test_server_runs_calls_as_tasks_if_it_declares_just_that(declared: Json, runs: bool) -> None:
+    assert runs_calls_as_tasks(declared) is runs
