@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import anyio
 
@@ -33,8 +32,7 @@ Settled: TypeAlias = tuple[Result | None, Exception | None]
 NONE_ANSWERED: Mapping[str, ToolConfirmation] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What became of one call.
 
     `response` is the answer a model reads: the result, `{"error": …}`, or None where the tool
@@ -42,6 +40,8 @@ class Outcome:
     it is still the answer: no hook replaced or changed it. `error` is the failure that stands.
     `actions` is what the call filed. `tool` is what was called, or a stand-in where nothing could
     be.
+
+    A tuple, for one is made for every call: a frozen dataclass takes five times as long.
     """
 
     call: FunctionCall

@@ -10,6 +10,7 @@ import anyio
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from bridge.core.begun import Begun
 from bridge.core.ending import Ending
 from bridge.downstream.asker import PRINCIPAL
 from bridge.downstream.auth import TokenCheck
@@ -149,8 +150,12 @@ class Guard:
         if declared.isdecimal() and int(declared) > most:
             raise Refused(413, f"the body is longer than {most} bytes")
 
+        reading = Begun(self._whole(receive))
+        if reading.is_done:  # as nearly always: it came with the headers
+            return reading.result
+
         with Ending(self._bounds.body_seconds):
-            return await self._whole(receive)
+            return await reading
 
         too_slow = f"the body took longer than {self._bounds.body_seconds:g} s"
         raise Refused(408, too_slow, {"Connection": "close"})

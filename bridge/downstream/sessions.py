@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import secrets
+import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -32,7 +33,7 @@ class Session:
         self.name = name
         self.client = client
         self.open_requests = 0
-        self.last_used = anyio.current_time()
+        self.last_used = time.monotonic()
         self._numbers = itertools.count(1)
         self._streams: OrderedDict[str, EventStream] = OrderedDict()
         self._unasked: EventStream | None = None
@@ -85,7 +86,7 @@ class Sessions:
         self.idle_seconds = idle_seconds
         self._mark = mark
         self._sessions: dict[str, Session] = {}
-        self._looked_at = anyio.current_time()
+        self._looked_at = time.monotonic()
         self.on_end: Callable[[Session], Awaitable[None]] | None = None
 
     @property
@@ -116,7 +117,7 @@ class Sessions:
         """Note that a session, if it is still there, is in use."""
         session = self._sessions.get(name)
         if session is not None:
-            session.last_used = anyio.current_time()
+            session.last_used = time.monotonic()
 
     def all_of(self, mark: str) -> list[Session]:
         """The sessions that another process began."""
@@ -124,7 +125,7 @@ class Sessions:
 
     def lately_used(self) -> list[Session]:
         """The sessions in use, now or since this was asked last."""
-        since, self._looked_at = self._looked_at, anyio.current_time()
+        since, self._looked_at = self._looked_at, time.monotonic()
         everyone = self._sessions.values()
         return [one for one in everyone if one.open_requests or one.last_used >= since]
 
@@ -134,7 +135,7 @@ class Sessions:
         if session is None or session.client.principal != principal:
             return None
 
-        session.last_used = anyio.current_time()
+        session.last_used = time.monotonic()
         return session
 
     async def end(self, session: Session) -> None:
@@ -149,7 +150,7 @@ class Sessions:
         """End sessions that nobody uses, until cancelled. Run this in one task."""
         while True:
             await anyio.sleep(min(SWEEP_SECONDS, self.idle_seconds))
-            oldest = anyio.current_time() - self.idle_seconds
+            oldest = time.monotonic() - self.idle_seconds
             for session in list(self._sessions.values()):
                 if session.last_used < oldest and not session.open_requests:
                     await self.end(session)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -89,7 +88,7 @@ class _Rounds:
         for asked in range(MOST_ROUNDS):
             answers = await self._answers(raw, asked)
             again = {**params, **answers}
-            left = replace(options, timeout=self._left())
+            left = options._replace(timeout=self._left())
             raw = await sessions.of(self._caller).request(method, again, left)
             kind = raw.get("resultType", COMPLETE)
             if kind == COMPLETE:

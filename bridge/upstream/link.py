@@ -6,7 +6,7 @@ era (2024-11-05 … 2025-11-25) begins with `initialize`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from bridge.core.caller import Caller
@@ -116,7 +116,7 @@ def modern_request(
         return params, options
 
     headers = {**routing_headers(method, params), **options.headers}
-    return params, replace(options, headers=headers)
+    return params, options._replace(headers=headers)
 
 
 async def negotiate(

@@ -125,7 +125,7 @@ class MCPTool:
             raw = await self._call(args, options)
         else:
             raw = await with_progress(
-                lambda listen: self._call(args, replace(options, on_progress=listen)),
+                lambda listen: self._call(args, options._replace(on_progress=listen)),
                 ctx.on_progress,
             )
 
@@ -150,7 +150,7 @@ class MCPTool:
 
     async def _call(self, args: Args, options: Options) -> Result:
         if self.mirrored:
-            options = replace(options, headers=mirror(self.mirrored, args))
+            options = options._replace(headers=mirror(self.mirrored, args))
 
         params: Params = {"name": self.own_name, "arguments": args}
         if self.task is not None:

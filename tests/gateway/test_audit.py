@@ -11,7 +11,6 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +63,7 @@ def test_a_call_is_one_line_that_holds_no_argument(tmp_path: Path) -> None:
 
     with audit(path) as log:
         log.called(RECORD)
-        log.called(replace(RECORD, kind="error", code=-32602, session=""))
+        log.called(RECORD._replace(kind="error", code=-32602, session=""))
 
     assert lines(path) == [LINE, {**LINE, "session": "", "outcome": "error", "code": -32602}]
     assert "Oslo" not in path.read_text("utf-8")
@@ -84,7 +83,7 @@ def test_the_time_of_a_call_is_to_the_millisecond(tmp_path: Path) -> None:
 
     with audit(path) as log:
         for when in moments:
-            log.called(replace(RECORD, when=when))
+            log.called(RECORD._replace(when=when))
 
     assert [line["time"] for line in lines(path)] == [
         "1970-01-01T00:00:00.000Z",
@@ -127,8 +126,8 @@ def test_a_yes_is_written_with_the_hash_that_it_names(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
 
     with audit(path) as log:
-        log.called(replace(RECORD, questions=2, approved=True, approval="ab12"))
-        log.called(replace(RECORD, approved=True))
+        log.called(RECORD._replace(questions=2, approved=True, approval="ab12"))
+        log.called(RECORD._replace(approved=True))
 
     assert lines(path) == [
         {**LINE, "questions": 2, "approved": "ab12"},
@@ -147,7 +146,7 @@ def test_no_argument_escapes_the_audit_or_its_line(
     path = tmp_path / "audit.jsonl"
 
     with audit(path, arguments=True) as log:
-        log.called(replace(RECORD, tool="\ud83d", arguments=arguments))
+        log.called(RECORD._replace(tool="\ud83d", arguments=arguments))
 
     [line] = path.read_bytes().removesuffix(b"\n").split(b"\n")
     assert json.loads(line)["tool"] == "\ud83d"
@@ -178,8 +177,8 @@ def test_a_file_that_was_moved_away_is_begun_anew(tmp_path: Path) -> None:
     with audit(path) as log:
         log.called(RECORD)
         path.rename(old)
-        log.called(replace(RECORD, tool="soon"))
-        log.called(replace(RECORD, tool="later", when=WHEN + LOOK_SECONDS))
+        log.called(RECORD._replace(tool="soon"))
+        log.called(RECORD._replace(tool="later", when=WHEN + LOOK_SECONDS))
 
     assert [line["tool"] for line in lines(old)] == ["now", "soon"]
     assert [line["tool"] for line in lines(path)] == ["later"]
@@ -193,7 +192,7 @@ def test_a_file_that_is_replaced_is_left_for_the_new_one(tmp_path: Path) -> None
         log.called(RECORD)
         path.rename(old)
         path.touch()
-        log.called(replace(RECORD, tool="later", when=WHEN + LOOK_SECONDS))
+        log.called(RECORD._replace(tool="later", when=WHEN + LOOK_SECONDS))
 
     assert [line["tool"] for line in lines(path)] == ["later"]
 

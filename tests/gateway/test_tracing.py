@@ -7,7 +7,6 @@ import json
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +101,7 @@ def test_no_argument_is_in_a_span() -> None:
 
 
 def test_a_call_of_no_tool_has_no_tool_in_its_name() -> None:
-    record = replace(RECORD, tool="made up", upstream="", own_name="", kind="error", code=-32602)
+    record = RECORD._replace(tool="made up", upstream="", own_name="", kind="error", code=-32602)
 
     span = Spans().ended("", record=record)
 
@@ -130,7 +129,7 @@ def test_a_call_of_no_tool_has_no_tool_in_its_name() -> None:
     ],
 )
 def test_how_a_call_ended_is_the_status_of_its_span(kind: Any, error: str | None) -> None:
-    span = Spans().ended(record=replace(RECORD, kind=kind, session="mark"))
+    span = Spans().ended(record=RECORD._replace(kind=kind, session="mark"))
 
     told = dict(span.attributes or {})
     assert (told["bridge.outcome"], told.get("error.type")) == (kind, error)
@@ -224,7 +223,7 @@ def test_a_call_that_is_not_sampled_is_passed_on_as_such(lean: bool) -> None:
 
 def test_a_lean_span_says_the_same_as_one_of_the_sdks() -> None:
     def told(lean: bool) -> dict[str, Any]:
-        record = replace(RECORD, kind="error", code=-32602, session="mark")
+        record = RECORD._replace(kind="error", code=-32602, session="mark")
         span = json.loads(Spans(lean=lean).ended(meta=CLIENTS, record=record).to_json())
         mine = ("context", "start_time", "end_time")
         return {key: value for key, value in span.items() if key not in mine}
