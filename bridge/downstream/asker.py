@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
-from bridge.core.content import Result
+from bridge.calls.call import Outcome
+from bridge.core.confirmation import ToolConfirmation
+from bridge.core.content import FunctionCall, Result
 from bridge.core.rpc import METHOD_NOT_FOUND, rpc_error
 from bridge.downstream.client import LOCAL, Post, nothing
 from bridge.upstream.capabilities import refusal
@@ -25,6 +27,14 @@ Raises:
 """
 
 
+class Notes(Protocol):
+    """What somebody who looks on wants to know of a call while it runs."""
+
+    def ran(self, call: FunctionCall, outcome: Outcome, granted: ToolConfirmation | None) -> None:
+        """The call was run, perhaps only as far as its gate; perhaps again, with a yes."""
+        ...
+
+
 @dataclass(slots=True, eq=False)
 class Asker:
     """One request's client; a `core.caller.Caller`.
@@ -32,7 +42,8 @@ class Asker:
     `session` names the conversation where the transport has one; it is empty over stateless
     HTTP. `asks` is how the client is asked while its request waits, None where it cannot be.
     `post` reaches it on the request's own stream, None where nothing but the answer does. `task`
-    is how a legacy client wants a call run as a task, None if it does not.
+    is how a legacy client wants a call run as a task, None if it does not. `notes` is who looks on
+    while a call of its runs, None if nobody does.
     """
 
     principal: str = LOCAL
@@ -45,6 +56,7 @@ class Asker:
     asks: Ask | None = None
     post: Post | None = None
     task: Any = None
+    notes: Notes | None = None
 
     @property
     def key(self) -> str:

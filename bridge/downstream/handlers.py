@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from bridge.calls.call import Outcome, execute
 from bridge.calls.hooks import NO_HOOKS, Hooks
@@ -20,7 +20,7 @@ from bridge.downstream.confirm import Confirmations
 from bridge.downstream.jsonrpc import InvalidParams
 from bridge.downstream.large import LargeResults
 from bridge.downstream.listing import Listing, list_catalog
-from bridge.downstream.offering import Handler, Offering, Settle, Subscribable
+from bridge.downstream.offering import Handler, Offer, Offering, Settle, Subscribable
 from bridge.downstream.passing import Passing
 from bridge.downstream.results import failure, to_answer
 from bridge.errors import ToolError
@@ -51,17 +51,6 @@ Told: TypeAlias = Callable[[Asker, str, dict[str, Any]], Coroutine[Any, Any, Non
 
 async def nobody_told(asker: Asker, method: str, params: dict[str, Any]) -> None:
     """No server hears of what clients say."""
-
-
-class Offer(Protocol):
-    """What is offered: a snapshot that is swapped whole, its number, and who hears of a swap."""
-
-    @property
-    def tools(self) -> Mapping[str, Tool]: ...
-    @property
-    def version(self) -> int: ...
-    @property
-    def on_change(self) -> list[Callable[[], None]]: ...
 
 
 class Handlers:
@@ -230,6 +219,9 @@ class Handlers:
         """Run the call, with a yes where there is one, until nothing more has to be asked."""
         for asked in range(MOST_QUESTIONS + 1):
             outcome = await self._run(asker, call, tools, granted, on_progress)
+            if asker.notes is not None:
+                asker.notes.ran(call, outcome, granted)
+
             if call.id not in outcome.actions.requested_tool_confirmations:
                 answer = to_answer(outcome)
                 if granted is None or answer.get("resultType") != INPUT_REQUIRED:

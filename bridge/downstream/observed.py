@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping
-from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, Final
 
@@ -43,7 +42,7 @@ KINDS: Final[tuple[tuple[tuple[type[Exception], ...], Kind], ...]] = (
 
 
 class _Notes:
-    """What is learnt of one call while it runs."""
+    """What is learnt of one call while it runs; a `downstream.asker.Notes`."""
 
     __slots__ = ("code", "granted", "outcome", "questions", "waits")
 
@@ -77,10 +76,6 @@ class _Notes:
         return next(found, "tool_error")
 
 
-_NOTES: ContextVar[_Notes] = ContextVar("notes")
-"""The notes of the call that this task works on."""
-
-
 class ObservedHandlers(Handlers):
     """Handlers that tell observers of every `tools/call`, whatever becomes of it."""
 
@@ -100,8 +95,7 @@ class ObservedHandlers(Handlers):
         if span is not None:
             asker.meta = span.meta
 
-        notes = _Notes()
-        mark = _NOTES.set(notes)
+        asker.notes = notes = _Notes()
         kind: Kind = "error"
         when, begun = time.time(), time.perf_counter()
         try:
@@ -117,22 +111,9 @@ class ObservedHandlers(Handlers):
             return answer
         finally:
             seconds = time.perf_counter() - begun
-            _NOTES.reset(mark)
             tool = self._catalog.tools.get(name) if tool is None else tool
             record = _record(when, seconds, asker, params, name, tool, kind, notes)
             self._observers.end(record, span)
-
-    async def _run(
-        self,
-        asker: Asker,
-        call: FunctionCall,
-        tools: Mapping[str, Tool],
-        granted: ToolConfirmation | None,
-        on_progress: ProgressSink | None,
-    ) -> Outcome:
-        outcome = await super()._run(asker, call, tools, granted, on_progress)
-        _NOTES.get().ran(call, outcome, granted)
-        return outcome
 
 
 def _record(

@@ -1,4 +1,4 @@
-"""What a kind of thing must have to be served beside the tools: prompts, resources, completions."""
+"""What must be there to be served: the tools, and each kind of thing that is served beside them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeAlias
 
 from bridge.core.content import Result
 from bridge.core.context import ProgressSink
+from bridge.core.tool import Tool
 from bridge.downstream.asker import Asker
 from bridge.downstream.changes import News
 
@@ -20,6 +21,17 @@ Raises:
 
 Settle: TypeAlias = Callable[[], Awaitable[None]]
 """Waits while more may still come of what is offered, as it does when bridge has just begun."""
+
+
+class Offer(Protocol):
+    """What is offered: a snapshot that is swapped whole, its number, and who hears of a swap."""
+
+    @property
+    def tools(self) -> Mapping[str, Tool]: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def on_change(self) -> list[Callable[[], None]]: ...
 
 
 class Offering(Protocol):
