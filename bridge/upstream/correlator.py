@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 from bridge.core.content import Result
 from bridge.core.rpc import INTERNAL_ERROR, rpc_error
@@ -24,12 +25,19 @@ from bridge.upstream.desk import Desk
 
 __all__ = ["Correlator", "Message", "result_of"]
 
+_Deadline: TypeAlias = tuple[float, str, float]
+"""When a request's time is up, in the loop's time; its method, and the seconds it was given."""
+
+CLOSE_ENOUGH: Final = 0.001
+"""Seconds: some loops count no finer, and may wake up that much too early."""
+
 
 class Correlator:
     """The requests of one channel that have no answer yet, and what else the server says.
 
-    A request costs one future and, with a timeout, one timer: no task, no cancel scope. Whatever
-    ends the channel calls `fail_all`, so no caller ever waits for a conversation that is over.
+    A request costs one future: no task, no cancel scope, and no timer, since one for the earliest
+    deadline serves them all. Whatever ends the channel calls `fail_all`, so no caller ever waits
+    for a conversation that is over.
     """
 
     def __init__(self, desk: Desk, limits: Limits) -> None:
@@ -38,7 +46,8 @@ class Correlator:
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Result]] = {}
         self._progress: dict[int, Callable[[Params], None]] = {}
-        self._timers: dict[int, tuple[asyncio.TimerHandle, str, float]] = {}
+        self._deadlines: dict[int, _Deadline] = {}
+        self._timer: asyncio.TimerHandle | None = None
         self._left: dict[int, float] = {}
         self.late_answers = 0
 
@@ -78,7 +87,10 @@ class Correlator:
             self._desk.callers[number] = options.caller
 
         if options.timeout is not None:
-            self._time(number, method, options.timeout, options.timeout)
+            when = loop.time() + options.timeout
+            self._deadlines[number] = when, method, options.timeout
+            if self._timer is None or when < self._timer.when():
+                self._set_timer(loop, when)
 
         try:
             sending = send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
@@ -93,8 +105,7 @@ class Correlator:
             del self._waiting[number]
             self._progress.pop(number, None)
             self._desk.callers.pop(number, None)
-            if (timed := self._timers.pop(number, None)) is not None:
-                timed[0].cancel()
+            self._deadlines.pop(number, None)
 
     def receive(self, message: Any) -> Message | None:
         """Take one incoming message; return what must be sent back at once, if anything.
@@ -129,6 +140,10 @@ class Correlator:
             if not future.done():
                 future.set_exception(ChannelError(reason, sent=True))
 
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
     def _answer(self, message: Message) -> None:
         future = self._future(message.get("id"))
         if future is None:
@@ -156,23 +171,41 @@ class Correlator:
 
     def pause(self, number: int) -> None:
         """Stop the time of a request; see `questions.Clock`."""
-        timed = self._timers.get(number)
-        if timed is not None:
-            timed[0].cancel()
-            self._left[number] = timed[0].when() - asyncio.get_running_loop().time()
+        deadline = self._deadlines.get(number)
+        if deadline is not None and number not in self._left:
+            when, method, seconds = deadline
+            self._left[number] = when - asyncio.get_running_loop().time()
+            self._deadlines[number] = math.inf, method, seconds
 
     def resume(self, number: int) -> None:
         """Let it go on."""
-        left, timed = self._left.pop(number, None), self._timers.get(number)
-        if left is not None and timed is not None:
-            self._time(number, timed[1], timed[2], left)
+        left, deadline = self._left.pop(number, None), self._deadlines.get(number)
+        if left is not None and deadline is not None:
+            loop = asyncio.get_running_loop()
+            _, method, seconds = deadline
+            when = loop.time() + left
+            self._deadlines[number] = when, method, seconds
+            if self._timer is None or when < self._timer.when():
+                self._set_timer(loop, when)
 
-    def _time(self, number: int, method: str, seconds: float, left: float) -> None:
-        timer = asyncio.get_running_loop().call_later(left, self._expire, number, method, seconds)
-        self._timers[number] = timer, method, seconds
+    def _set_timer(self, loop: asyncio.AbstractEventLoop, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
 
-    def _expire(self, number: int, method: str, seconds: float) -> None:
-        self.fail(number, RequestTimeout(method, seconds))
+        self._timer = loop.call_at(when, self._expire)
+
+    def _expire(self) -> None:
+        """End the requests whose time is up, and wait for the next of the others."""
+        loop, self._timer = asyncio.get_running_loop(), None
+        now, following = loop.time(), math.inf
+        for number, (when, method, seconds) in list(self._deadlines.items()):
+            if when <= now + CLOSE_ENOUGH:
+                self.fail(number, RequestTimeout(method, seconds))
+            else:
+                following = min(following, when)
+
+        if following < math.inf:
+            self._set_timer(loop, following)
 
     def _tell_cancelled(
         self,
