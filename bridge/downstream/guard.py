@@ -39,6 +39,7 @@ class Bounds:
     """
 
     body_bytes: int = 4 * 1024 * 1024
+    head_seconds: float = 30.0
     body_seconds: float = 30.0
     connections: int = 20_000
     calls: int = 1024

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import errno
 import socket
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import anyio
 import uvicorn
@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from bridge.downstream.auth import TokenCheck, token_check
 from bridge.downstream.front import Front
 from bridge.downstream.guard import Bounds, Closing, Guard
+from bridge.downstream.heads import end_slow_heads
 from bridge.downstream.names import WILDCARDS, Names, names_of
 from bridge.errors import ConfigError
 
@@ -162,6 +163,10 @@ class _Uvicorn(uvicorn.Server):
     def capture_signals(self) -> Generator[None, None, None]:
         yield
 
+    def connections(self) -> Collection[Any]:
+        """Every connection that is open, as its protocol."""
+        return self.server_state.connections
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.listening.set()
@@ -187,6 +192,7 @@ class _Life:
                 group.start_soon(self.front.run)
                 group.start_soon(self.app.run)
                 group.start_soon(self._close)
+                group.start_soon(end_slow_heads, self.server.connections, self.bounds.head_seconds)
                 await self.server.serve(sockets=[sock])
                 group.cancel_scope.cancel()
 

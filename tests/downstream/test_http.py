@@ -14,6 +14,8 @@ import httpx2
 import pytest
 from mcp import Client
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, PROTOCOL_VERSION_META_KEY
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from bridge.downstream.guard import Bounds
 from bridge.downstream.handlers import Handlers
@@ -27,6 +29,8 @@ from tests.waiting import eventually
 MODERN = "2026-07-28"
 ACCEPT = "application/json, text/event-stream"
 BOTH = pytest.mark.parametrize("transport", ["http", "sse"])
+PROTOCOLS = {"h11": H11Protocol, "httptools": HttpToolsProtocol}
+PARSERS = pytest.mark.parametrize("parser", PROTOCOLS)
 
 
 def modern_call(name: str, **headers: str) -> tuple[dict[str, Any], dict[str, str]]:
@@ -202,6 +206,50 @@ async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
     async with served(bounds=Bounds(body_seconds=0.1)) as url:
         head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"
         assert (await raw(url, head)).startswith(b"HTTP/1.1 408 ")
+
+
+WHOLE = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+@BOTH
+@PARSERS
+@pytest.mark.parametrize("before", [b"", WHOLE], ids=["at once", "after a request"])
+async def test_a_head_that_does_not_come_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, transport: Transport, parser: str, before: bytes
+) -> None:
+    monkeypatch.setattr("uvicorn.protocols.http.auto.AutoHTTPProtocol", PROTOCOLS[parser])
+    async with served(transport, bounds=Bounds(head_seconds=0.2)) as url:
+        answer = await raw(url, before + b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-Drip: ")
+
+    assert answer.startswith(b"HTTP/1.1 200 " if before else b"")
+    assert answer.count(b"HTTP/1.1 ") == (1 if before else 0)
+
+
+@BOTH
+@PARSERS
+async def test_a_request_may_take_longer_than_its_head(
+    monkeypatch: pytest.MonkeyPatch, transport: Transport, parser: str
+) -> None:
+    monkeypatch.setattr("uvicorn.protocols.http.auto.AutoHTTPProtocol", PROTOCOLS[parser])
+    looked: list[int] = []
+    handlers = await handlers_of(runs := Runs())
+
+    def looks(server: Any) -> Any:
+        looked.append(1)
+        return server.server_state.connections
+
+    monkeypatch.setattr("bridge.downstream.web._Uvicorn.connections", looks)
+    async with (
+        serving(handlers, transport, bounds=Bounds(head_seconds=0.02)) as url,
+        connected(transport, url, "legacy") as client,
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(client.call_tool, "until", {})
+        await runs.started.wait()
+        before = len(looked)
+        await eventually(lambda: len(looked) > before + 20)  # five times as long as a head may take
+        runs.go_on.set()
+        assert await is_answered(client)
 
 
 async def test_whitespace_around_routing_headers_does_not_matter() -> None:
