@@ -7,6 +7,7 @@ import sys
 import threading
 from importlib import import_module
 
+INTERRUPTED = 130
 MISSING = 'the command line needs more: pip install "mcp-agent-bridge[gateway]"'
 
 
@@ -14,6 +15,8 @@ def main() -> int:
     """Run the command line; returns the exit code."""
     try:
         app = import_module("bridge.cli.app")
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except ModuleNotFoundError as exc:
         if exc.name is None or exc.name.partition(".")[0] not in {"typer", "rich"}:
             raise

@@ -196,8 +196,12 @@ def _shown(call: FunctionCall, outcome: Outcome) -> _Shown:
     return _Shown("local", call.name, call.args, question.hash, question.hint, payload)
 
 
-def _form(call: FunctionCall, outcome: Outcome) -> tuple[dict[str, Any], str | None]:
-    """The params of the question to a person, and the hash that a yes to it will name."""
+def _form(call: FunctionCall, outcome: Outcome) -> tuple[dict[str, Any], str]:
+    """The params of the question to a person, and the hash that a yes to it will name.
+
+    Where a tool asked by itself, that is one which no gate takes: what stands behind the name
+    may be another tool by the time the yes comes back.
+    """
     shown = _shown(call, outcome)
     whole = shown.fingerprint or digest(call)
     lines = [
@@ -213,7 +217,7 @@ def _form(call: FunctionCall, outcome: Outcome) -> tuple[dict[str, Any], str | N
     if shown.details is not None:
         lines.append(f"details: {value_text(shown.details, whole)}")
 
-    return {"message": "\n".join(lines), "requestedSchema": FORM}, shown.fingerprint
+    return {"message": "\n".join(lines), "requestedSchema": FORM}, whole
 
 
 def digest(call: FunctionCall) -> str:

@@ -15,7 +15,7 @@ from bridge.downstream.sealed import is_ours
 from bridge.downstream.source import Source, declares, to_rpc_error
 from bridge.errors import ToolError
 
-NOT_FORWARDED = frozenset({"_meta", *MULTI_ROUND})
+NOT_FORWARDED = frozenset({"_meta", "task", *MULTI_ROUND})
 """What of a client's params goes to the server another way, or not at all."""
 
 
@@ -68,6 +68,7 @@ async def forward(
 
     Raises:
         RpcError: It refused, or cannot be reached.
+        InvalidParams: The params cannot be sent to anybody.
     """
     kept = {key: value for key, value in params.items() if key not in NOT_FORWARDED}
     if asker.modern and not is_ours(params.get("requestState")):
@@ -77,3 +78,5 @@ async def forward(
         return await source.request(asker, method, {**kept, **changed}, on_progress)
     except ToolError as error:
         raise to_rpc_error(error) from error
+    except ValueError as exc:  # half a character, which no JSON in UTF-8 carries
+        raise InvalidParams(f"the params of {method} cannot be sent on: {exc}") from exc

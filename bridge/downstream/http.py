@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Final
 
 import anyio
@@ -19,6 +20,7 @@ from bridge.downstream.front import Front
 from bridge.downstream.guard import HEADERS, TWICE, Bounds, Refused
 from bridge.downstream.handlers import Handlers
 from bridge.downstream.leaving import Leaving
+from bridge.downstream.legacy_tasks import RESULT
 from bridge.downstream.modern import STATUS, admitted, unsupported
 from bridge.downstream.neighbours import ALONE, Neighbours
 from bridge.downstream.pages import NO_PAGES, Load, Page, beside
@@ -178,19 +180,21 @@ class Endpoint:
             if await self._spread.elsewhere(home, scope, receive, send):
                 return
 
-        extra = [(SESSION.encode(), session.name.encode())]
         reply = Reply(
             send,
             accepts_stream=_accepts_stream(headers),
             new_stream=session.stream,
-            extra=extra,
+            extra=[(SESSION.encode(), session.name.encode())],
             later=session.push,
         )
+        leaving = _watched(session.client, message, receive)
         session.open_requests += 1
         try:
             answer = await self._front.respond(session.client, message, reply.post)
         finally:
             session.open_requests -= 1
+            if leaving is not None:
+                leaving.end()
 
         if is_first and (answer is None or "error" in answer):
             await self.sessions.end(session)
@@ -250,6 +254,19 @@ class Endpoint:
             raise Refused(404, "there is no such session (any more): begin with initialize")
 
         return session
+
+
+def _watched(client: Client, message: Message, receive: Receive) -> Leaving | None:
+    """End a wait for a task's result when nobody reads it: it can be asked for again.
+
+    Whatever else a legacy client asked for runs on when it leaves, as its era has it.
+    """
+    if message["method"] != RESULT:
+        return None
+
+    leaving = Leaving(receive, partial(client.cancel, message["id"]))
+    leaving.watch()
+    return leaving
 
 
 def _accepts_stream(headers: dict[str, str]) -> bool:

@@ -37,6 +37,9 @@ PAGE: Final = 50
 MOST_WAITING: Final = 64
 """How many results one client may wait for at once."""
 
+MOST_WAITED_FOR: Final = 512
+"""How many all clients may wait for: half of what a channel carries, so that calls go on."""
+
 EXECUTION, SUPPORT, FORBIDDEN = "execution", "taskSupport", "forbidden"
 
 
@@ -56,6 +59,7 @@ class LegacyTasks:
         self._large = large
         self._book = Book()
         self._able = frozenset[str]()
+        self._waited_for = 0
         for source in sources:
             source.on_news.append(self._relisted)
             source.on_task.append(partial(self._told, source))
@@ -201,7 +205,7 @@ class LegacyTasks:
         sheet = self._book.sheet(asker.key)
         task = None if sheet is None else sheet.tasks.get(shown)
         if task is None:
-            raise JsonRpcError(INVALID_PARAMS, f'there is no task "{shown}" here')
+            raise JsonRpcError(INVALID_PARAMS, f'there is no task "{shown[:80]}" here')
 
         return task
 
@@ -217,14 +221,16 @@ class LegacyTasks:
             yield
             return
 
-        if sheet.waiting >= MOST_WAITING:
-            raise rpc_error(-32000, f"{MOST_WAITING} results are waited for: ask with tasks/get")
+        if sheet.waiting >= MOST_WAITING or self._waited_for >= MOST_WAITED_FOR:
+            raise rpc_error(-32000, "too many results are waited for here: ask with tasks/get")
 
         sheet.waiting += 1
+        self._waited_for += 1
         try:
             yield
         finally:
             sheet.waiting -= 1
+            self._waited_for -= 1
 
     def _reached(self, asker: Asker) -> None:
         """Keep how the client is reached, to tell it of its tasks."""

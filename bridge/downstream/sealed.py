@@ -40,7 +40,8 @@ class Question:
     `request` is the digest of the call as the client sent it, `call` the hash of the call as it
     would run; None where a tool asked by itself and named none. `expires` is on our own clock.
     `theirs` is the state of the server behind the call, which asked after a person had approved
-    it. `parked` names the call that waits here for the answer, where one does.
+    it. `parked` names the call that waits here for the answer, where one does. `record` names the
+    record in which the answer is taken.
     """
 
     principal: str
@@ -51,6 +52,7 @@ class Question:
     expires: float
     theirs: str | None = None
     parked: str | None = None
+    record: str = ""
 
 
 def is_ours(state: object) -> bool:
@@ -69,7 +71,14 @@ def after_kind(state: str) -> str:
 
 
 class Spent(Protocol):
-    """A record of the answers that were taken."""
+    """A record of the answers that were taken.
+
+    `name` names this very record: what was sealed for another one is worth nothing here, where
+    nobody knows whether it was answered.
+    """
+
+    @property
+    def name(self) -> str: ...
 
     async def take(self, nonce: str, expires: float) -> bool:
         """Take the answer to a question, which expires then: True for the first who asks, only.
@@ -82,6 +91,8 @@ class Spent(Protocol):
 
 class Remembered:
     """A record for one process, with room for REMEMBERED answers that have not expired."""
+
+    name = ""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -138,7 +149,8 @@ class Seals:
         """Seal a new question, good for one answer within its lifetime."""
         mark = "" if self._is_shared and parked is None else self.mark
         expires, nonce = self._clock() + LIFETIME, mark + os.urandom(16).hex()
-        question = Question(principal, session, request, call, nonce, expires, theirs, parked)
+        name = self._spent.name
+        question = Question(principal, session, request, call, nonce, expires, theirs, parked, name)
         kind = ASKED if parked is None else PARKED
         return kind + mark + self._codec.seal(dumps(asdict(question)))
 
@@ -157,7 +169,7 @@ class Seals:
 
         # The mark outside is for whoever passes it on; the one inside cannot be exchanged.
         is_young = self._clock() < question.expires and question.nonce.startswith(mark)
-        return question if is_young else None
+        return question if is_young and question.record == self._spent.name else None
 
     async def spend(self, question: Question) -> bool:
         """Take the one answer this question has; False if it is taken or none can be taken now.

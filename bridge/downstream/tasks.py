@@ -95,7 +95,7 @@ class Tasks:
         task = text_param(params, method, "taskId")
         source = self._known.get((asker.principal, task))
         if source is None:
-            raise JsonRpcError(INVALID_PARAMS, f'there is no task "{task}" here')
+            raise JsonRpcError(INVALID_PARAMS, f'there is no task "{task[:80]}" here')
 
         # A task's answers to its server's questions ride in the params themselves.
         own = {key: value for key, value in params.items() if key != "_meta"}

@@ -114,8 +114,9 @@ async def open_stores(
     """
     home = state_directory(environ)
     store = home / "agent.db" if settings.store is None else settings.store
+    url: str | Path
     if isinstance(store, Path):
-        url, artifacts, named = f"sqlite:///{store}", store.with_suffix(".artifacts"), f'"{store}"'
+        url, artifacts, named = store, store.with_suffix(".artifacts"), f'"{store}"'
     else:
         url, artifacts, named = store.get_secret_value(), home / "artifacts", "agent.store"
 

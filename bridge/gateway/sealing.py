@@ -35,11 +35,7 @@ async def sealing(settings: StateSettings | None) -> AsyncIterator[Seals]:
 
 async def _opened(settings: StateSettings, stack: AsyncExitStack) -> Spent:
     store = settings.store
-    if isinstance(store, Path):
-        url = f"sqlite:///{store}"
-    else:
-        url = "" if store is None else store.get_secret_value()
-
+    url = store if isinstance(store, Path) else "" if store is None else store.get_secret_value()
     open_spent = loaded("bridge.stores.spent:open_spent", STATE, "gateway")
     try:
         spent: Spent = await stack.enter_async_context(open_spent(url))

@@ -99,12 +99,12 @@ def put(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
 
 
 @asynccontextmanager
-async def open_database(url: str, *, threads: int = THREADS) -> AsyncIterator[Database]:
+async def open_database(url: str | Path, *, threads: int = THREADS) -> AsyncIterator[Database]:
     """Open a database and make its tables where they are missing.
 
-    `url` is `sqlite:///relative.db`, `sqlite:////absolute.db` or
-    `postgresql://user:password@host/name`. A new SQLite file is for its owner's eyes alone. At
-    most `threads` transactions run at once.
+    A path is that of a SQLite file, whatever characters it has. A URL is `sqlite:///relative.db`,
+    `sqlite:////absolute.db` or `postgresql://user:password@host/name`. A new SQLite file is for
+    its owner's eyes alone. At most `threads` transactions run at once.
 
     Raises:
         ConfigError: The URL names no database that can be used, or a newer bridge made it.
@@ -119,11 +119,17 @@ async def open_database(url: str, *, threads: int = THREADS) -> AsyncIterator[Da
             await anyio.to_thread.run_sync(engine.dispose)
 
 
-def _checked(url: str) -> URL:
+def _checked(url: str | Path) -> URL:
+    if isinstance(url, Path):
+        return URL.create("sqlite", database=str(url))
+
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):  # a port that is no number; it may be half a password
         raise ConfigError('the database must be a URL such as "sqlite:///bridge.db"') from None
+
+    if "@" in (parsed.host or ""):  # a part of the password, which an error would show
+        raise ConfigError('the password in the URL of the database holds "@": write it as "%40"')
 
     kind = parsed.get_backend_name()
     if kind == "postgresql":
@@ -131,6 +137,9 @@ def _checked(url: str) -> URL:
 
     if kind != "sqlite":
         raise ConfigError(f'the database "{kind}" is not supported: use sqlite or postgresql')
+
+    if parsed.query:
+        raise ConfigError('the URL of a SQLite database has nothing after a "?": write its path')
 
     if parsed.database in (None, "", ":memory:"):
         raise ConfigError(

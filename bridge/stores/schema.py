@@ -78,6 +78,13 @@ decisions: Final = Table(
 )
 
 # No table of an older bridge is changed by this one, so the version is the same.
+record: Final = Table(
+    "bridge_record",
+    metadata,
+    Column("number", BigInteger, primary_key=True),  # there is one row
+    Column("name", String, nullable=False),
+)
+
 spent: Final = Table(
     "bridge_spent",
     metadata,

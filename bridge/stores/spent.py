@@ -6,14 +6,17 @@ Nobody counts a row once its question has expired, so rows go as new ones come.
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Final
 
 from sqlalchemy import Connection, delete, select
 
+from bridge.errors import StoreError
 from bridge.stores.database import Database, add, open_database
-from bridge.stores.schema import spent
+from bridge.stores.schema import record, spent
 
 SLACK: Final = 3600.0
 """Seconds that a row stays after its question has expired.
@@ -32,8 +35,11 @@ _MICROS: Final = 1_000_000
 class SqlSpent:
     """A record of the answers that were taken, for all processes that share the database."""
 
-    def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
-        """`clock` is everybody's: seconds since 1970."""
+    def __init__(
+        self, database: Database, name: str, *, clock: Callable[[], float] = time.time
+    ) -> None:
+        """`name` is the one that the database has; `clock` is everybody's: seconds since 1970."""
+        self.name = name
         self._database = database
         self._clock = clock
         self._swept = float("-inf")
@@ -44,7 +50,8 @@ class SqlSpent:
         False also where it has expired already.
 
         Raises:
-            StoreError: The database could not do it; then, too, nothing may run for this answer.
+            StoreError: The database could not do it, or is another one by now, which does not know
+                what was taken; then, too, nothing may run for this answer.
         """
         now = self._clock()
         if expires <= now:
@@ -54,6 +61,9 @@ class SqlSpent:
         row = {"nonce": nonce, "expires_at": int(expires * _MICROS)}
 
         def work(connection: Connection) -> bool:
+            if connection.execute(select(record.c.name)).scalar() != self.name:
+                raise StoreError("the database is another one than at the start: restart bridge")
+
             if is_due:
                 _sweep(connection, int((now - SLACK) * _MICROS))
 
@@ -74,8 +84,14 @@ def _sweep(connection: Connection, before: int) -> None:
     )
 
 
+def _named(connection: Connection) -> str:
+    """The name of the record that this database holds, given to it by whoever came first."""
+    add(connection, record, {"number": 1, "name": uuid.uuid4().hex})
+    return str(connection.execute(select(record.c.name)).scalar_one())
+
+
 @asynccontextmanager
-async def open_spent(url: str) -> AsyncIterator[SqlSpent]:
+async def open_spent(url: str | Path) -> AsyncIterator[SqlSpent]:
     """The record in a database; see `open_database`.
 
     Raises:
@@ -83,4 +99,13 @@ async def open_spent(url: str) -> AsyncIterator[SqlSpent]:
         StoreError: The database cannot be reached.
     """
     async with open_database(url, threads=THREADS) as database:
-        yield SqlSpent(database)
+        yield await spent_in(database)
+
+
+async def spent_in(database: Database, *, clock: Callable[[], float] = time.time) -> SqlSpent:
+    """The record in a database that is open.
+
+    Raises:
+        StoreError: The database could not do it.
+    """
+    return SqlSpent(database, await database.write(_named), clock=clock)

@@ -567,6 +567,30 @@ async def test_a_tool_may_ask_by_itself_and_hears_of_the_yes() -> None:
     ]
 
 
+async def test_a_yes_to_a_tools_own_question_is_none_to_a_guard() -> None:
+    async def deed(ctx: ToolContext, args: Args) -> Result:
+        runs.count["deed"] += 1
+        return text("done")
+
+    async def look(ctx: ToolContext) -> dict[str, Any]:
+        if ctx.tool_confirmation is None:
+            ctx.request_confirmation("Look at a picture?")
+
+        return {"looked": ctx.tool_confirmation is not None}
+
+    runs = Runs()
+    shelf = Shelf(function_tool(look, name="deed"))
+    catalog = await shelf.offered()
+    handlers, asker = Handlers(catalog), Asker(capabilities=FORMS)
+    question = await answer(handlers, asker, "deed")
+    reply = {"name": "deed", "inputResponses": YES, "requestState": question["requestState"]}
+    shelf.listing = (servers_tool("deed", deed, confirm=True),)
+    await catalog.refresh(local_context())
+
+    assert (await handlers.call_tool(asker, reply))["resultType"] == "input_required"
+    assert runs.count["deed"] == 0
+
+
 async def test_a_legacy_client_cannot_bring_a_sealed_question() -> None:
     runs = Runs()
     handlers = await offering(*everything(runs))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from bridge.core.rpc import RpcError
+from bridge.core.wire import dumps
 from bridge.downstream.asker import Asker
 from bridge.downstream.handlers import settled
 from bridge.downstream.jsonrpc import InvalidParams, JsonRpcError
@@ -55,6 +56,26 @@ async def test_prompt_is_got_by_its_own_name_with_all_its_params() -> None:
 
     assert answer == server.answers["prompts/get"]
     assert server.asked == [("prompts/get", {"name": "x", "arguments": {"k": "v"}, "unknown": 1})]
+
+
+async def test_params_that_no_server_can_be_sent_are_the_clients_fault() -> None:
+    class Wired(StandIn):
+        async def request(self, asker: Asker, method: str, params: Any, *rest: Any) -> Any:
+            dumps(params)
+            return await super().request(asker, method, params, *rest)
+
+    prompts = prompts_of(Wired("a", prompts=["x"]))
+
+    with pytest.raises(InvalidParams, match="the params of prompts/get cannot be sent on"):
+        await prompts.get_prompt(LEGACY, {"name": "a__x", "arguments": {"k": "\ud800"}})
+
+
+async def test_how_a_call_is_to_run_is_nothing_that_a_prompt_takes() -> None:
+    server = StandIn("a", prompts=["x"])
+    server.answers["prompts/get"] = {"messages": []}
+    await prompts_of(server).get_prompt(LEGACY, {"name": "a__x", "task": {"ttl": 1}})
+
+    assert server.asked == [("prompts/get", {"name": "x"})]
 
 
 async def test_what_a_modern_client_brings_reaches_the_server_and_is_no_param() -> None:

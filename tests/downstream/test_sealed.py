@@ -22,6 +22,8 @@ class Clock:
 class Broken:
     """A record that cannot be reached."""
 
+    name = "broken"
+
     async def take(self, nonce: str, expires: float) -> bool:
         raise StoreError("the database is on the moon")
 
@@ -135,6 +137,17 @@ def test_with_a_shared_record_only_what_waits_in_a_process_bears_its_mark() -> N
             assert opened == one.open(token)
 
     assert one.open(waiting.replace("w1-", "w22-", 1)) is None  # the one inside is another
+
+
+def test_what_was_sealed_for_another_record_is_worth_nothing() -> None:
+    class Other(Remembered):
+        name = "other"
+
+    one = Seals([KEY], spent=Remembered(Clock()))
+    other = Seals([KEY], spent=Other(Clock()))
+
+    assert other.open(one.seal("p", "", "r", "c")) is None
+    assert one.open(other.seal("p", "", "r", "c")) is None
 
 
 def test_the_first_key_seals_and_every_key_opens() -> None:

@@ -29,6 +29,8 @@ FIRST_BUY = "bought Tokyo"
 class Failing:
     """A record that can be reached only when it is `up`, and counts who came to it."""
 
+    name = "failing"
+
     def __init__(self) -> None:
         self.up = False
         self.asked = 0
@@ -44,6 +46,8 @@ class Failing:
 
 class Slow:
     """A record that takes a while, in which others come."""
+
+    name = "slow"
 
     def __init__(self) -> None:
         self.both_came = anyio.Event()

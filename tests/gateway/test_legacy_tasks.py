@@ -191,6 +191,32 @@ async def test_result_of_a_task_reads_like_that_of_a_call(tmp_path: Path) -> Non
     assert broken == {"error": {"code": -32050, "message": "broken as wanted"}}
 
 
+async def test_wait_for_a_result_ends_when_its_client_leaves(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    up = tasking("--journal", str(journal))
+
+    def waits() -> list[dict[str, Any]]:
+        return read_journal(journal, "tasks/result")
+
+    async with serving(tmp_path, "http", {"up": up}) as where, client_at(where) as client:
+        task = await client.create("up__work", say="x")
+        assert isinstance(where, Url)
+        for number in range(1, 4):
+            async with client.elsewhere(where.url) as other, anyio.create_task_group() as group:
+                group.start_soon(other.about, "result", task)
+                await eventually(lambda number=number: len(waits()) == number)
+                group.cancel_scope.cancel()
+
+            await eventually(
+                lambda number=number: (
+                    len(read_journal(journal, "notifications/cancelled")) == number
+                )
+            )
+
+        await client.call("up__finish", say="x")
+        assert text(await client.about("result", task)) == "x"
+
+
 async def test_result_takes_longer_than_a_call_may_and_can_be_called_off(tmp_path: Path) -> None:
     journal = tmp_path / "journal"
     upstream = tasking("--journal", str(journal), timeout="1s")

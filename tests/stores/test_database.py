@@ -224,12 +224,23 @@ async def test_an_error_of_the_database_is_ours_and_tells_no_values(database: Da
         ("mysql://host/name", '"mysql" is not supported'),
         ("sqlite://", "in memory is not supported"),
         ("sqlite:///:memory:", "in memory is not supported"),
+        ("sqlite:////tmp/x?mode=memory", 'nothing after a "\\?"'),
+        ("postgresql://user:pa@secret@host/name", 'write it as "%40"'),
     ],
 )
 async def test_a_url_that_names_no_database_is_refused(url: str, fault: str) -> None:
     with pytest.raises(ConfigError, match=fault):
         async with open_database(url):
             pass
+
+
+@pytest.mark.parametrize("name", ["a b", "what?mode=memory", "50%41", "#1"])
+async def test_a_path_is_a_path_whatever_it_is_called(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    async with open_database(path):
+        pass
+
+    assert path.is_file()
 
 
 async def test_a_database_that_cannot_be_reached_is_no_secret_telling(tmp_path: Path) -> None:

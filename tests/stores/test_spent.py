@@ -10,8 +10,8 @@ from sqlalchemy import Connection, delete, func, select
 
 from bridge.errors import StoreError
 from bridge.stores.database import Database, open_database
-from bridge.stores.schema import spent
-from bridge.stores.spent import MOST_SWEPT, SLACK, SWEEP_SECONDS, SqlSpent, open_spent
+from bridge.stores.schema import record, spent
+from bridge.stores.spent import MOST_SWEPT, SLACK, SWEEP_SECONDS, SqlSpent, open_spent, spent_in
 from tests.waiting import eventually
 
 NOW = 1_800_000_000.0
@@ -32,7 +32,7 @@ async def rows(database: Database) -> set[str]:
 
 
 async def test_an_answer_is_taken_once(database: Database) -> None:
-    record = SqlSpent(database, clock=Clock())
+    record = await spent_in(database, clock=Clock())
 
     assert await record.take("one", LATER)
     assert not await record.take("one", LATER)
@@ -57,11 +57,11 @@ async def test_of_many_who_take_an_answer_at_once_one_has_it(database_url: str) 
 async def test_what_was_taken_stays_so_after_a_restart(database_url: str) -> None:
     for is_first in (True, False):
         async with open_database(database_url) as database:
-            assert await SqlSpent(database, clock=Clock()).take("one", LATER) is is_first
+            assert await (await spent_in(database, clock=Clock())).take("one", LATER) is is_first
 
 
 async def test_an_answer_that_came_too_late_is_not_taken(database: Database) -> None:
-    record = SqlSpent(database, clock=Clock())
+    record = await spent_in(database, clock=Clock())
 
     assert not await record.take("one", NOW)
     assert await rows(database) == set()
@@ -69,7 +69,7 @@ async def test_an_answer_that_came_too_late_is_not_taken(database: Database) -> 
 
 async def test_old_rows_go_as_new_ones_come(database: Database) -> None:
     clock = Clock()
-    record = SqlSpent(database, clock=clock)
+    record = await spent_in(database, clock=clock)
     assert await record.take("old", LATER)
     clock.now += SWEEP_SECONDS
     assert await record.take("newer", LATER + 60)
@@ -85,10 +85,10 @@ async def test_old_rows_go_as_new_ones_come(database: Database) -> None:
 
 async def test_clocks_that_differ_give_no_answer_back_that_was_used(database: Database) -> None:
     slow, fast = Clock(NOW), Clock(NOW + SLACK - 1)
-    late = SqlSpent(database, clock=slow)
+    late = await spent_in(database, clock=slow)
     assert await late.take("one", NOW + 1)
 
-    assert await SqlSpent(database, clock=fast).take("other", fast.now + 600)
+    assert await (await spent_in(database, clock=fast)).take("other", fast.now + 600)
 
     assert not await late.take("one", NOW + 1)
 
@@ -97,7 +97,7 @@ async def test_no_more_than_a_bounded_number_of_rows_goes_at_once(database: Data
     many = [{"nonce": f"n{number}", "expires_at": 1} for number in range(MOST_SWEPT + 5)]
     await database.write(lambda connection: connection.execute(spent.insert(), many))
 
-    assert await SqlSpent(database, clock=Clock()).take("one", LATER)
+    assert await (await spent_in(database, clock=Clock())).take("one", LATER)
 
     counted = select(func.count()).select_from(spent)
     assert await database.read(lambda connection: connection.execute(counted).scalar()) == 6
@@ -119,7 +119,7 @@ async def test_rows_that_somebody_else_removes_are_not_waited_for(postgres_url: 
         await reached.wait()
 
         async def take() -> None:
-            taken.append(await SqlSpent(database, clock=Clock()).take("one", LATER))
+            taken.append(await (await spent_in(database, clock=Clock())).take("one", LATER))
 
         group.start_soon(take)
         try:
@@ -136,8 +136,23 @@ async def test_a_database_without_the_table_is_given_it(database_url: str) -> No
         assert await record.take("one", time.time() + 600)
 
 
+async def test_a_database_that_is_another_one_by_now_takes_nothing(database: Database) -> None:
+    before = await spent_in(database, clock=Clock())
+    assert await before.take("one", LATER)
+    await database.write(lambda connection: connection.execute(delete(spent)))
+    await database.write(lambda connection: connection.execute(delete(record)))
+    after = await spent_in(database, clock=Clock())
+
+    with pytest.raises(StoreError, match="restart bridge"):
+        await before.take("one", LATER)
+
+    assert after.name != before.name
+    assert (await spent_in(database, clock=Clock())).name == after.name
+    assert await after.take("one", LATER)
+
+
 async def test_a_database_that_fails_takes_nothing(database: Database) -> None:
     await database.write(lambda connection: spent.drop(connection))
 
     with pytest.raises(StoreError, match="could not do it"):
-        await SqlSpent(database, clock=Clock()).take("one", LATER)
+        await (await spent_in(database, clock=Clock())).take("one", LATER)
