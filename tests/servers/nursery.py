@@ -19,6 +19,7 @@ import socket
 import sys
 import threading
 import traceback
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,8 @@ LOADED = (
 
 def main(place: Path) -> int:
     for name in LOADED:
-        import_module(name)
+        with suppress(ModuleNotFoundError):  # of an extra: who needs it will say so
+            import_module(name)
 
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the servers
