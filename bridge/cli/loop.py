@@ -14,6 +14,7 @@ from typing import Final, TypeVar, TypeVarTuple
 
 import anyio
 
+from bridge.cli.memory import give_back_large_blocks
 from bridge.cli.output import note
 
 LOOKED_FOR: Final = 20_000
@@ -30,6 +31,7 @@ def run_async(work: Callable[[*Arguments], Awaitable[T]], *arguments: *Arguments
     and again, while clients wait. Nor need it look so often for rings among what a call leaves:
     there are next to none.
     """
+    give_back_large_blocks()
     gc.collect()
     gc.freeze()
     gc.set_threshold(LOOKED_FOR)

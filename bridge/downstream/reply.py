@@ -95,6 +95,10 @@ class Reply:
         else:
             await self._whole(encoded(answer), status)
 
+        # It and its watch know each other. Such rings stay until the collector looks for them, and
+        # by then they would be thousands.
+        self._leaving = None
+
     async def _whole(self, body: bytes, status: int) -> None:
         headers = [
             (b"content-type", b"application/json"),

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from io import BytesIO
 
 
 class LineSplitter:
     """Splits what arrives in pieces at newlines, each byte looked at once.
 
-    A line of more than `limit` bytes raises OverflowError, or, with `cut`, is cut short.
+    A line of more than `limit` bytes raises OverflowError, or, with `cut`, is cut short. A line in
+    many pieces grows in one place, so that it is never held twice.
     """
 
     def __init__(self, limit: int, *, cut: bool = False) -> None:
         self._limit = limit
         self._cut = cut
-        self._parts: list[bytes] = []
+        self._begun: BytesIO | None = None
         self._size = 0
 
     def feed(self, data: bytes) -> Iterator[bytes]:
@@ -25,27 +27,23 @@ class LineSplitter:
         """
         start = 0
         while (end := data.find(b"\n", start)) >= 0:
-            yield self._complete(data[start:end])
+            if self._begun is None and end - start <= self._limit:
+                yield data[start:end]
+            else:
+                self._keep(memoryview(data)[start:end])
+                yield self.rest()
+
             start = end + 1
 
         if start < len(data):
-            self._keep(data[start:])
+            self._keep(memoryview(data)[start:])
 
     def rest(self) -> bytes:
         """What came after the last newline, taken out."""
-        return self._complete(b"")
+        begun, self._begun, self._size = self._begun, None, 0
+        return b"" if begun is None else begun.getvalue()  # no copy: nobody writes to it again
 
-    def _complete(self, piece: bytes) -> bytes:
-        if not self._parts and len(piece) <= self._limit:
-            return piece
-
-        self._keep(piece)
-        line = b"".join(self._parts)
-        self._parts.clear()
-        self._size = 0
-        return line
-
-    def _keep(self, piece: bytes) -> None:
+    def _keep(self, piece: memoryview) -> None:
         room = self._limit - self._size
         if len(piece) > room:
             if not self._cut:
@@ -53,9 +51,11 @@ class LineSplitter:
 
             piece = piece[:room]
 
-        if piece:
-            self._size += len(piece)
-            self._parts.append(piece)
+        if self._begun is None:
+            self._begun = BytesIO()
+
+        self._begun.write(piece)
+        self._size += len(piece)
 
 
 def printable(data: bytes) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,3 +39,19 @@ def test_cut_line_keeps_its_beginning_and_the_next_line_is_whole() -> None:
 
 def test_control_characters_are_shown_not_obeyed() -> None:
     assert printable(b"\x1b[2Jred\x07 \xff\r\n") == "\\x1b[2Jred\\x07 \ufffd"
+
+
+def test_line_in_many_pieces_is_never_held_twice() -> None:
+    splitter, size = LineSplitter(2**24), 64 * 1024
+    tracemalloc.start()
+    try:
+        for _ in range(64):
+            list(splitter.feed(b"x" * size))
+
+        lines = list(splitter.feed(b"\n"))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert lines == [b"x" * 64 * size]
+    assert peak < 1.5 * 64 * size
