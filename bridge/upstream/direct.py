@@ -15,6 +15,9 @@ from bridge.upstream.h1 import Head
 from bridge.upstream.pool import Pool
 from bridge.upstream.wording import place
 
+KNOWN_HEADS = 256
+SHORT_HEAD_BYTES = 4096
+
 
 class DirectClient:
     """Sends requests to one origin; `headers` ride on each."""
@@ -46,12 +49,17 @@ class DirectTemplate:
         self._headers = headers
         self._first = b"%s %s HTTP/1.1\r\n" % (verb.encode("ascii"), url.raw_path)
         self._standing = self._first + _encoded(dict(headers.values()))
+        self._heads: dict[tuple[tuple[str, str], ...], bytes] = {}
+
+    @property
+    def kept(self) -> int:
+        """How many heads of requests are kept for the next of their like."""
+        return len(self._heads)
 
     async def send(
         self, extra: Mapping[str, str], content: bytes | None, sending: Sending
     ) -> DirectResponse:
         """See `Template.send`."""
-        check_headers(extra)
         head = self._head(extra)
         body = b"" if content is None else content
         end = b"\r\n" if content is None else b"Content-Length: %d\r\n\r\n" % len(body)
@@ -70,7 +78,31 @@ class DirectTemplate:
         return response
 
     def _head(self, extra: Mapping[str, str]) -> bytes:
-        """The head of one request but for its end; `extra` replaces what is called the same."""
+        """The head of one request but for its end; `extra` replaces what is called the same.
+
+        Calls of one tool have the same head, so short ones are kept.
+
+        Raises:
+            ChannelError: HTTP cannot carry one of the headers.
+        """
+        if not extra:
+            return self._standing
+
+        key = tuple(extra.items())
+        if (known := self._heads.get(key)) is not None:
+            return known
+
+        check_headers(extra)
+        made = self._made(extra)
+        if len(made) <= SHORT_HEAD_BYTES:
+            if len(self._heads) == KNOWN_HEADS:
+                self._heads.clear()
+
+            self._heads[key] = made
+
+        return made
+
+    def _made(self, extra: Mapping[str, str]) -> bytes:
         names = {name.lower() for name in extra}
         if names.isdisjoint(self._headers):
             return self._standing + _encoded(extra)
@@ -82,17 +114,15 @@ class DirectTemplate:
 class DirectResponse:
     """See `Response`."""
 
+    __slots__ = ("_exchange", "_headers", "is_success", "piece", "status", "url")
+
     def __init__(self, url: httpx2.URL, exchange: Exchange, head: Head) -> None:
         self.url = url
         self.status = head.status
+        self.is_success = 200 <= head.status < 300
         self.piece = exchange.piece
         self._exchange = exchange
         self._headers = head.headers
-
-    @property
-    def is_success(self) -> bool:
-        """See `Response.is_success`."""
-        return 200 <= self.status < 300
 
     @property
     def is_whole(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import select
 from collections import deque
+from collections.abc import Callable
 from typing import Protocol
 
 from bridge.upstream.h1 import Head, NotHttp, ResponseReader
@@ -36,6 +37,8 @@ class Keeper(Protocol):
 class Exchange:
     """One request's response, as far as it has come. One task reads it."""
 
+    __slots__ = ("_connection", "_failure", "_held", "_pieces", "_place", "_reader", "_waiter")
+
     def __init__(self, connection: Connection, place: str) -> None:
         self._connection: Connection | None = connection
         self._place = place
@@ -57,7 +60,7 @@ class Exchange:
             ConnectionLost: The connection ended before, or what came is not HTTP.
         """
         while (head := self._reader.head) is None:
-            await self._wait()
+            await self._more()
 
         return head
 
@@ -71,7 +74,7 @@ class Exchange:
             if self._reader.is_done:
                 return b""
 
-            await self._wait()
+            await self._more()
 
         piece = self._pieces.popleft()
         self._held -= len(piece)
@@ -129,30 +132,29 @@ class Exchange:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    async def _wait(self) -> None:
+    def _more(self) -> asyncio.Future[None]:
+        """What is to be awaited until more has come, or the end."""
         if self._connection is None:
             raise ConnectionLost(
                 f"the connection to {self._place} was lost: {self._failure or 'it was closed'}",
                 sent=True,
             )
 
-        self._waiter = asyncio.get_running_loop().create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
+        self._waiter = self._connection.loop.create_future()
+        return self._waiter
 
 
 class Connection(asyncio.Protocol):
-    """One connection of a pool."""
+    """One connection of a pool, on the running event loop."""
 
     def __init__(self, keeper: Keeper) -> None:
+        self.loop = asyncio.get_running_loop()
         self._keeper = keeper
         self._exchange: Exchange | None = None
         self._transport: asyncio.Transport | None = None
         self._is_paused = False
         self._is_lost = False
-        self._poll: Readable | None = None
+        self._is_readable: Callable[[], bool] | None = None
         self.idle_since = 0.0
 
     def begin(self, transport: asyncio.Transport) -> None:
@@ -165,7 +167,7 @@ class Connection(asyncio.Protocol):
             transport.abort()
             raise ConnectionError("it was closed as soon as it was made")
 
-        self._poll = Readable(transport.get_extra_info("socket").fileno())
+        self._is_readable = readable(transport.get_extra_info("socket").fileno())
         self._transport = transport
         self._keeper.born(self)
 
@@ -188,12 +190,11 @@ class Connection(asyncio.Protocol):
     @property
     def is_alive(self) -> bool:
         """Whether a request may be sent: nothing came since the last response, no end either."""
-        return (
-            self._transport is not None
-            and not self._transport.is_closing()
-            and self._poll is not None
-            and not self._poll()
-        )
+        transport, is_readable = self._transport, self._is_readable
+        if transport is None or is_readable is None:
+            return False
+
+        return not transport.is_closing() and not is_readable()
 
     def send(self, head: bytes, content: bytes, place: str) -> Exchange:
         """Send a request."""
@@ -234,18 +235,15 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
 
-class Readable:
-    """Asks the system whether something came on a socket, which the event loop may not know yet."""
+def readable(descriptor: int) -> Callable[[], bool]:
+    """Tells whether there is something to read on a socket: bytes, the end, or an error.
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._poll = select.poll() if hasattr(select, "poll") else None
-        if self._poll is not None:
-            self._poll.register(descriptor, select.POLLIN)
+    It asks the system, for the event loop may not know it yet.
+    """
+    if not hasattr(select, "poll"):
+        return lambda: bool(select.select([descriptor], [], [], 0)[0])
 
-    def __call__(self) -> bool:
-        """Whether there is something to read: bytes, the end, or an error."""
-        if self._poll is not None:
-            return bool(self._poll.poll(0))
-
-        return bool(select.select([self._descriptor], [], [], 0)[0])
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    ask = poll.poll
+    return lambda: bool(ask(0))

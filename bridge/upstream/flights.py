@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
 import anyio
-
-from bridge.core.ending import Ending
 
 
 class Cancellable(Protocol):
@@ -46,10 +44,6 @@ class Flights:
     ) -> AbstractContextManager[anyio.CancelScope]:
         """A block that ends early when the channel closes or `seconds` are over, without error."""
         return _Flight(self, seconds, shield)
-
-    def call(self, seconds: float | None = None) -> Call:
-        """As `flight`, for a third of its cost; only to be entered while the channel is open."""
-        return Call(self, seconds)
 
     def begin(self, scope: Cancellable) -> None:
         """Let closing cancel this scope, also if that came first."""
@@ -111,27 +105,3 @@ class _Flight:
     ) -> bool:
         self._flights.land(self._scope)
         return self._scope.__exit__(kind, exc, trace)
-
-
-class Call(Ending):
-    """The block of one request, which closing the channel ends, or time."""
-
-    __slots__ = ("_flights",)
-
-    def __init__(self, flights: Flights, seconds: float | None) -> None:
-        super().__init__(seconds)
-        self._flights = flights
-
-    def __enter__(self) -> Self:
-        super().__enter__()
-        self._flights.begin(self)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        exc: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool:
-        self._flights.land(self)
-        return super().__exit__(kind, exc, trace)

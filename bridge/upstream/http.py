@@ -16,6 +16,7 @@ import anyio
 
 from bridge.core.caller import Caller
 from bridge.core.content import Result
+from bridge.upstream.calls import Calls
 from bridge.upstream.channel import (
     NO_OPTIONS,
     ChannelBusy,
@@ -53,6 +54,7 @@ class HttpChannel:
         self._desk = desk
         self._limits = limits
         self._flights = Flights()
+        self._calls = Calls(self._flights)
         self._finished = anyio.Event()
         self._initialized = anyio.Event()
         self._numbers = itertools.count(1)
@@ -118,7 +120,7 @@ class HttpChannel:
         inbox, sending = self._inbox(number, on_message), Sending()
         self._asking += 1
         try:
-            with self._flights.call(options.timeout) as flight:
+            with self._calls.call(options.timeout) as flight:
                 sending.blocks = (flight,)
                 if options.caller is not None:
                     self._desk.callers[number] = options.caller
@@ -192,6 +194,7 @@ class HttpChannel:
                 await self._flights.wait_landed(self._limits.close_grace)
                 await self._wire.end_session()
             finally:
+                self._calls.close()
                 self._finished.set()
 
     async def reply(self, message: Message) -> None:

@@ -165,7 +165,10 @@ class HttpWire:
         return made
 
     async def _read(self, response: Response, inbox: Inbox) -> None:
-        kind = media_type(response)
+        kind = response.header("content-type")
+        if kind != JSON:  # as most servers write it
+            kind = media_type(response)
+
         if kind == EVENT_STREAM:
             await self._read_events(response, inbox)
         elif response.status in {202, 204}:

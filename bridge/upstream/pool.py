@@ -102,7 +102,7 @@ class Pool:
 
     def put(self, connection: Connection) -> None:
         """Keep a connection for the next request."""
-        loop = asyncio.get_running_loop()
+        loop = connection.loop
         connection.idle_since = loop.time()
         self._idle[connection] = None
         if self._timer is None:

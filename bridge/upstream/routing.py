@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from bridge.core.content import Args
@@ -20,6 +21,8 @@ NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"
 ANNOTATION = "x-mcp-header"
 PREFIX = "Mcp-Param-"
 MIRRORED_TYPES = {"string", "integer", "boolean"}
+SHORT_NAME = 128
+KNOWN_NAMES = 1024
 SAFE = re.compile(r"[\x20-\x7e]*")
 WRAPPED = re.compile(r"=\?base64\?.*\?=", re.DOTALL)
 TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # RFC 9110 §5.6.2
@@ -33,11 +36,12 @@ NAMED = (shape.NAMED - {"properties"}) | shape.SHELVES
 
 def routing_headers(method: str, params: Mapping[str, Any]) -> dict[str, str]:
     """`Mcp-Method`, and `Mcp-Name` for the methods that name something."""
-    headers = {"Mcp-Method": method}
-    if (key := NAMED_BY.get(method)) is not None:
-        headers["Mcp-Name"] = header_value(str(params.get(key, "")))
+    if (key := NAMED_BY.get(method)) is None:
+        return {"Mcp-Method": method}
 
-    return headers
+    name = str(params.get(key, ""))
+    value = _short_value(name) if len(name) <= SHORT_NAME else header_value(name)
+    return {"Mcp-Method": method, "Mcp-Name": value}
 
 
 def header_value(text: str) -> str:
@@ -46,6 +50,9 @@ def header_value(text: str) -> str:
         return text
 
     return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
+
+
+_short_value = lru_cache(maxsize=KNOWN_NAMES)(header_value)  # the same tools are called again
 
 
 def mirrored(schema: Any) -> dict[Path, str]:

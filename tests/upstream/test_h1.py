@@ -12,6 +12,7 @@ from bridge.upstream.h1 import (
     CHUNK_LINE_BYTES,
     HEAD_BYTES,
     INTERIM_HEADS,
+    SHORT_HEAD_BYTES,
     Head,
     NotHttp,
     ResponseReader,
@@ -117,6 +118,30 @@ def test_headers_are_read_as_they_are_meant() -> None:
             "content-length": "0",
         },
     )
+
+
+def test_head_of_any_length_is_read_alike_also_when_its_like_was_seen_before() -> None:
+    lines = b"X-Same: 1\r\nVia: a\r\nX-Other: %d\r\nVia: b\r\n"
+    for number, ballast in [(0, b""), (0, b""), (1, b""), (2, b"y" * SHORT_HEAD_BYTES), (0, b"")]:
+        head = OK + lines % number + b"X-Long: " + ballast + b"\r\nContent-Length: 0\r\n\r\n"
+        assert read(head)[0] == Head(
+            1,
+            200,
+            {
+                "x-same": "1",
+                "via": "a, b",
+                "x-other": str(number),
+                "x-long": ballast.decode(),
+                "content-length": "0",
+            },
+        )
+
+
+@pytest.mark.parametrize("ballast", [b"", b"y" * SHORT_HEAD_BYTES])
+def test_line_that_is_no_header_is_refused_each_time(ballast: bytes) -> None:
+    for line in (b"no colon", b": unnamed", b"a b: c") * 2:
+        with pytest.raises(NotHttp, match="a line of its headers is none"):
+            read(OK + b"X: " + ballast + b"\r\n" + line + b"\r\n\r\n")
 
 
 @pytest.mark.parametrize(

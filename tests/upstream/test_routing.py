@@ -14,7 +14,14 @@ from mcp_types import version
 
 from bridge.upstream import protocol
 from bridge.upstream.capabilities import LEVELS
-from bridge.upstream.routing import NAMED_BY, header_value, mirror, mirrored, routing_headers
+from bridge.upstream.routing import (
+    NAMED_BY,
+    SHORT_NAME,
+    header_value,
+    mirror,
+    mirrored,
+    routing_headers,
+)
 
 NAMES = st.sampled_from(["a", "b", "city", "Region", "region", "x y", "", 7])
 LEAF = st.fixed_dictionaries(
@@ -91,3 +98,5 @@ def test_method_and_name_ride_along() -> None:
         "Mcp-Name": "=?base64?Z3LDvMOf?=",
     }
     assert routing_headers("tools/list", {}) == {"Mcp-Method": "tools/list"}
+    long = {"uri": "ü" * (SHORT_NAME + 1)}
+    assert routing_headers("resources/read", long)["Mcp-Name"] == header_value(long["uri"])

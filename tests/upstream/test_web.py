@@ -13,7 +13,7 @@ import pytest
 
 from bridge.upstream.channel import ChannelError, Limits
 from bridge.upstream.client import Client, Response, Sending
-from bridge.upstream.direct import DirectClient
+from bridge.upstream.direct import KNOWN_HEADS, SHORT_HEAD_BYTES, DirectClient, DirectTemplate
 from bridge.upstream.web import exchange, open_client
 from tests.upstream.scripted_http import Peer, Request, scripted
 
@@ -79,6 +79,48 @@ async def test_request_is_written_once_with_every_header_once() -> None:
     assert [data.decode().split("\r\n") for data in said] == [
         [first, *common, length, "", "hi"],
         [first, *more, "X-KEY: second", "X-More: more", length, "", "hi"],
+    ]
+
+
+@pytest.mark.parametrize("value", ["1", "y" * SHORT_HEAD_BYTES])
+async def test_each_request_has_headers_of_its_own_also_if_their_like_was_sent(value: str) -> None:
+    said: list[bytes] = []
+    sent = [{"X-A": value}, {"X-A": value}, {"X-A": "2"}, {"X-B": value}, {}, {"X-A": value}]
+    async with listening(said) as port, opened(url := f"http://127.0.0.1:{port}/", {}) as client:
+        template = client.template("POST", httpx2.URL(url), {})
+        for extra in sent:
+            await (await template.send(extra, None, Sending())).aclose()
+
+    lines = [data.decode().split("\r\n")[5:-2] for data in said]
+    assert lines == [[f"{name}: {text}" for name, text in extra.items()] for extra in sent]
+
+
+async def test_header_that_http_cannot_carry_is_refused_each_time() -> None:
+    said: list[bytes] = []
+    async with listening(said) as port, opened(url := f"http://127.0.0.1:{port}/", {}) as client:
+        template = client.template("POST", httpx2.URL(url), {})
+        for _ in range(2):
+            for extra in ({"X-A": "1\r\nX-B: 2"}, {"X-A: 1\r\nX-B": "2"}, {"X-A": " 1"}):
+                with pytest.raises(ChannelError) as refused:
+                    await template.send(extra, None, Sending())
+
+                assert not refused.value.sent
+
+    assert said == []
+
+
+async def test_no_more_heads_are_kept_than_that() -> None:
+    said: list[bytes] = []
+    async with listening(said) as port, opened(url := f"http://127.0.0.1:{port}/", {}) as client:
+        template = client.template("POST", httpx2.URL(url), {})
+        assert isinstance(template, DirectTemplate)
+        for number in range(KNOWN_HEADS + 2):
+            await (await template.send({"X-A": str(number)}, None, Sending())).aclose()
+
+        assert template.kept == 2
+
+    assert [data.decode().split("\r\n")[5] for data in said] == [
+        f"X-A: {number}" for number in range(KNOWN_HEADS + 2)
     ]
 
 
