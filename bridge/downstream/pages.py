@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final, Protocol
 
-from anyio import to_thread
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -25,8 +24,16 @@ class Load:
     sessions: int
 
 
-Page: TypeAlias = Callable[[Load], tuple[str, bytes]]
-"""Makes a page's media type and its body; runs in a worker thread, since it may take a while."""
+class Page(Protocol):
+    """What is shown at one path of one front."""
+
+    def open(self, load: Callable[[], Load]) -> None:
+        """Begin; `load` says what goes on in the front, whenever it is asked in the event loop."""
+        ...
+
+    async def body(self) -> tuple[str, bytes]:
+        """The media type and the body of an answer."""
+        ...
 
 
 NO_PAGES: Final[Mapping[str, Page]] = MappingProxyType({})
@@ -34,16 +41,21 @@ NO_PAGES: Final[Mapping[str, Page]] = MappingProxyType({})
 
 def beside(app: App, pages: Mapping[str, Page], load: Callable[[], Load]) -> App:
     """The app with these pages beside it; the very app if there are none."""
-    return Pages(app, pages, load) if pages else app
+    if not pages:
+        return app
+
+    for page in pages.values():
+        page.open(load)
+
+    return Pages(app, pages)
 
 
 class Pages:
     """An app of ours with pages beside it, by path, as an app behind the guard."""
 
-    def __init__(self, app: App, pages: Mapping[str, Page], load: Callable[[], Load]) -> None:
+    def __init__(self, app: App, pages: Mapping[str, Page]) -> None:
         self._app = app
         self._pages = pages
-        self._load = load
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request.
@@ -59,7 +71,7 @@ class Pages:
         if scope["method"] not in METHODS:
             raise Refused(405, "method not allowed", {"Allow": ", ".join(METHODS)})
 
-        kind, body = await to_thread.run_sync(page, self._load())
+        kind, body = await page.body()
         await Response(body, headers={"Content-Type": kind})(scope, receive, send)
 
     async def run(self) -> None:

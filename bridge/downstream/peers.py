@@ -2,7 +2,7 @@
 
 A connection carries either questions and answers, a JSON line each, for as long as both live; or
 one HTTP request that landed on the wrong process: a JSON line there, then back a JSON line with
-the status and the headers, and the body until the end.
+the status and the headers, and the body until the end; or one `polling` of what a process counts.
 """
 
 from __future__ import annotations
@@ -13,26 +13,28 @@ import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import anyio
 from anyio.abc import ByteStream, SocketListener, TaskGroup
 from anyio.streams.buffered import BufferedByteReceiveStream
 from starlette.types import ASGIApp, Receive, Scope, Send
-from starlette.types import Message as Event
 
 from bridge.core.wire import dumps, loads
-from bridge.downstream.asker import PRINCIPAL
 from bridge.downstream.client import Message
-from bridge.downstream.guard import BODY, HEADERS, TWICE, Refused
-from bridge.downstream.neighbours import FORWARDED, Answer
-from bridge.telemetry import log
+from bridge.downstream.neighbours import Answer
+from bridge.downstream.relay import (
+    LONGEST_LINE,
+    LOST,
+    NAMES,
+    described,
+    relay,
+    serve_request,
+    until_left,
+)
 
 MARK: Final = re.compile(r"w[0-9]{1,9}-")
 ANSWER_SECONDS: Final = 10.0
-LONGEST_LINE: Final = 64 * 1024 * 1024
-LOST: Final = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError)
-NAMES: Final = (anyio.IncompleteRead, anyio.DelimiterNotFound)
 
 
 def mark_of(number: int) -> str:
@@ -56,6 +58,7 @@ class Peers:
         self._linking = anyio.Lock()
         self._tasks: TaskGroup | None = None
         self._gone: Callable[[str], None] = lambda mark: None
+        self.counted: Callable[[], Message] = dict
 
     def owner(self, name: object) -> str | None:
         """See `Neighbours.owner`."""
@@ -81,7 +84,7 @@ class Peers:
                 answers.append(answer)
 
         async with anyio.create_task_group() as tasks:
-            for mark in self._others():
+            for mark in self.others():
                 tasks.start_soon(ask, mark)
 
         return answers
@@ -95,11 +98,11 @@ class Peers:
 
         async with stream:
             with suppress(*LOST):
-                await stream.send(dumps({"request": _described(scope)}) + b"\n")
+                await stream.send(dumps({"request": described(scope)}) + b"\n")
 
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_until_left, receive, tasks.cancel_scope)
-                await _relay(stream, send)
+                tasks.start_soon(until_left, receive, tasks.cancel_scope)
+                await relay(stream, send)
                 tasks.cancel_scope.cancel()
 
         return True
@@ -113,8 +116,10 @@ class Peers:
                 with suppress(*LOST, *NAMES, ValueError):
                     lines = BufferedByteReceiveStream(stream)
                     first = loads(await lines.receive_until(b"\n", LONGEST_LINE))
-                    if "request" in first:
-                        await _serve_request(app, first["request"], stream)
+                    if "counted" in first:
+                        await stream.send(dumps(self.counted()) + b"\n")
+                    elif "request" in first:
+                        await serve_request(app, first["request"], stream)
                     else:
                         await _answer_all(answer, lines, stream)
 
@@ -125,9 +130,11 @@ class Peers:
         finally:
             self._tasks = None
 
-    def _others(self) -> list[str]:
+    def others(self) -> dict[str, Path]:
+        """The marks and the sockets of all other processes that are there."""
         names = (name.removesuffix(".sock") for name in os.listdir(self._directory))
-        return [name for name in names if MARK.fullmatch(name) and name != self.mark]
+        found = [name for name in names if MARK.fullmatch(name) and name != self.mark]
+        return {name: socket_of(self._directory, name) for name in found}
 
     async def _linked(self, owner: str) -> _Link | None:
         async with self._linking:
@@ -156,6 +163,7 @@ class _Link:
 
     def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
+        self._sending = anyio.Lock()  # a stream takes one message at a time
         self._numbers = itertools.count(1)
         self._waiting: dict[int, tuple[anyio.Event, list[Message | None]]] = {}
         self._is_over = False
@@ -166,7 +174,9 @@ class _Link:
         self._waiting[number] = answered
         try:
             if not self._is_over:
-                await self._stream.send(dumps({"id": number, "question": question}) + b"\n")
+                async with self._sending:
+                    await self._stream.send(dumps({"id": number, "question": question}) + b"\n")
+
                 with anyio.move_on_after(ANSWER_SECONDS):
                     await answered[0].wait()
         finally:
@@ -206,90 +216,15 @@ async def open_peers(directory: Path, mark: str) -> AsyncIterator[Peers]:
 
 
 async def _answer_all(answer: Answer, lines: BufferedByteReceiveStream, stream: ByteStream) -> None:
+    sending = anyio.Lock()
+
     async def one(message: Message) -> None:
         found = await answer(message["question"])
         with suppress(*LOST):
-            await stream.send(dumps({"id": message["id"], "answer": found}) + b"\n")
+            async with sending:
+                await stream.send(dumps({"id": message["id"], "answer": found}) + b"\n")
 
     async with anyio.create_task_group() as tasks:
         with suppress(*LOST, *NAMES, ValueError):
             while True:
                 tasks.start_soon(one, loads(await lines.receive_until(b"\n", LONGEST_LINE)))
-
-
-def _described(scope: Scope) -> dict[str, Any]:
-    return {
-        "method": scope["method"],
-        "path": scope["path"],
-        "headers": scope[HEADERS],
-        "principal": scope[PRINCIPAL],
-        "twice": list(scope.get(TWICE, ())),
-        "body": scope[BODY].decode() if BODY in scope else None,
-    }
-
-
-def _rebuilt(head: dict[str, Any]) -> Scope:
-    scope: Scope = {
-        "type": "http",
-        FORWARDED: True,
-        "method": head["method"],
-        "path": head["path"],
-        HEADERS: head["headers"],
-        PRINCIPAL: head["principal"],
-        TWICE: head["twice"],
-    }
-    if head["body"] is not None:
-        scope[BODY] = head["body"].encode()
-
-    return scope
-
-
-async def _serve_request(app: ASGIApp, head: dict[str, Any], stream: ByteStream) -> None:
-    scope = _rebuilt(head)
-
-    async def receive() -> Event:
-        with suppress(*LOST):
-            while True:
-                await stream.receive()
-
-        return {"type": "http.disconnect"}
-
-    async def send(event: Event) -> None:
-        with suppress(*LOST):
-            if event["type"] == "http.response.start":
-                headers = [(name.decode(), value.decode()) for name, value in event["headers"]]
-                await stream.send(dumps({"status": event["status"], "headers": headers}) + b"\n")
-            elif event.get("body"):
-                await stream.send(event["body"])
-
-    try:
-        await app(scope, receive, send)
-    except Refused as refused:
-        await refused.response(scope, receive, send)
-    except Exception:  # as any server of an app would: one request fails, not its neighbours
-        log.exception("a request that a neighbour sent failed")
-
-
-async def _relay(stream: ByteStream, send: Send) -> None:
-    lines = BufferedByteReceiveStream(stream)
-    try:
-        head = loads(await lines.receive_until(b"\n", LONGEST_LINE))
-    except (*LOST, *NAMES):
-        text = "the process that had this ended before it answered"
-        raise Refused(502, text) from None
-
-    headers = [(name.encode(), value.encode()) for name, value in head["headers"]]
-    await send({"type": "http.response.start", "status": head["status"], "headers": headers})
-    with suppress(*LOST):
-        while True:
-            body = await lines.receive()
-            await send({"type": "http.response.body", "body": body, "more_body": True})
-
-    await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-async def _until_left(receive: Receive, scope: anyio.CancelScope) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-    scope.cancel()

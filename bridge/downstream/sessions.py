@@ -95,8 +95,8 @@ class Sessions:
         return len(self._sessions) >= self._most
 
     def __len__(self) -> int:
-        """How many are open."""
-        return len(self._sessions)
+        """How many are open that began here; copies of others are counted where these began."""
+        return sum(name.startswith(self._mark) for name in self._sessions)
 
     def add(self, principal: str) -> Session:
         """Make a session that nobody else can name."""

@@ -14,6 +14,7 @@ from anyio import to_thread
 from bridge.calls.observing import Observer, Observers, Tracer
 from bridge.config.settings import ServeSettings
 from bridge.downstream.pages import Page
+from bridge.downstream.polling import Poll
 from bridge.errors import ConfigError
 from bridge.gateway.assembly import Assembly
 from bridge.gateway.audit import AuditLog
@@ -35,8 +36,12 @@ class Observation:
 
 
 @asynccontextmanager
-async def observing(assembly: Assembly, transport: str) -> AsyncIterator[Observation]:
+async def observing(
+    assembly: Assembly, transport: str, others: Poll | None = None
+) -> AsyncIterator[Observation]:
     """Set up what the settings switch on; at the end nothing that was seen is held back.
+
+    `others` are the processes that serve the same address, if there are any.
 
     Raises:
         ConfigError: A package is missing, or a file cannot be written.
@@ -53,10 +58,10 @@ async def observing(assembly: Assembly, transport: str) -> AsyncIterator[Observa
 
         if serve.metrics and _has_pages(serve, transport):
             metrics = loaded("bridge.gateway.metrics:Metrics", "serve.metrics", "gateway")(
-                partial(_statuses, assembly)
+                partial(_statuses, assembly), others
             )
             members.append(metrics)
-            pages[METRICS_PATH] = metrics.page
+            pages[METRICS_PATH] = metrics
 
         if serve.tracing:
             over = "pipe" if transport == "stdio" else "tcp"

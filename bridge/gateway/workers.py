@@ -75,8 +75,8 @@ async def serve_workers(
             held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
 
         async with hosting(hosted(settings), host_in(directory)):
-            workers = Workers(settings, directory, host, held)
-            await workers.run(count, lambda: on_ready(door.url))
+            workers = Workers(settings, directory, host, held, count)
+            await workers.run(lambda: on_ready(door.url))
 
 
 def hosted(settings: Settings) -> Mapping[str, Hosting]:
@@ -98,16 +98,17 @@ class Workers:
     directory: str
     host: str
     held: socket.socket
+    count: int
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
-    async def run(self, count: int, on_ready: Callable[[], None]) -> None:
+    async def run(self, on_ready: Callable[[], None]) -> None:
         """Keep `count` processes until cancelled; `on_ready` is called once all serve.
 
         Raises:
             BridgeError: One of the first ended before it served.
         """
         failures: list[BridgeError] = []
-        ready = [anyio.Event() for _ in range(count)]
+        ready = [anyio.Event() for _ in range(self.count)]
         async with anyio.create_task_group() as tasks:
 
             async def keep(mine: anyio.Event) -> None:
@@ -158,6 +159,7 @@ class Workers:
                     listening.fileno(),
                     self.host,
                     self.held.getsockname()[1],
+                    self.count,
                 )
                 process = await anyio.open_process(
                     COMMAND,

@@ -16,6 +16,7 @@ import anyio
 from bridge.config.settings import Settings
 from bridge.downstream.http import serve_http
 from bridge.downstream.peers import open_peers
+from bridge.downstream.polling import Poll
 from bridge.gateway.assembly import assemble
 from bridge.gateway.keeping import keeping
 from bridge.gateway.live import running
@@ -33,7 +34,8 @@ READY = b"r"
 class Task:
     """What one process does: its mark, the socket it listens on, and where the others are.
 
-    `directory` is private to them; the host of the upstreams' conversations is in it.
+    `directory` is private to them; the host of the upstreams' conversations is in it. `count` is
+    how many processes serve together.
     """
 
     settings: Settings
@@ -42,6 +44,7 @@ class Task:
     listening: int
     host: str
     port: int
+    count: int
 
 
 def host_in(directory: str) -> str:
@@ -78,7 +81,7 @@ async def serve_task(task: Task, on_ready: Callable[[str], None]) -> None:
     group = os.path.basename(task.directory)
     async with (
         open_peers(Path(task.directory), task.mark) as peers,
-        observing(assembly, "http") as seen,
+        observing(assembly, "http", Poll(peers, task.count)) as seen,
         keeping(task.settings.results, group) as large,
         sealing(task.settings.serve.state) as seals,
         running(assembly) as gateway,

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import anyio
 import httpx2
+import psutil
 import pytest
 from mcp import Client
 from prometheus_client.parser import text_string_to_metric_families
@@ -21,18 +26,21 @@ from bridge.downstream.observed import ObservedHandlers
 from bridge.downstream.pages import Load
 from bridge.errors import ConfigError
 from bridge.gateway.assembly import assemble
-from bridge.gateway.metrics import BUCKETS, MOST_TOOLS, OTHERS, Metrics
+from bridge.gateway.metrics import BUCKETS, MOST_TOOLS, OTHERS, Metrics, rendered
 from bridge.gateway.observing import METRICS_PATH, observing
-from bridge.upstream.status import UpstreamStatus
+from bridge.upstream.status import State, UpstreamStatus
 from tests.downstream.fronts import answering, connected, serving, wire
 from tests.downstream.offer import Runs, Shelf, everything
 from tests.processes import started, unused_port
+from tests.waiting import eventually
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 Odd = Callable[..., list[str]]
 Figures = Mapping[tuple[str, ...], float]
 RECORD = CallRecord(0, 0.02, "local", "", "now", "weather", "get", {}, "ok")
 IDLE = Load(0, 0)
+STATE = "bridge_upstream_state"
+KEY, MODERN = "io.modelcontextprotocol/", "2026-07-28"
 LABELS = ("tool", "upstream", "outcome", "state", "decision", "le")
 
 
@@ -47,7 +55,12 @@ def figures(text: str) -> Figures:
 
 
 def seen_by(metrics: Metrics, load: Load = IDLE) -> Figures:
-    return figures(metrics.page(load)[1].decode())
+    metrics.open(lambda: load)
+    return page_of(metrics)
+
+
+def page_of(*several: Metrics, missing: int | None = None) -> Figures:
+    return figures(rendered([one.figures() for one in several], missing)[1].decode())
 
 
 def calls(found: Figures) -> Figures:
@@ -138,6 +151,56 @@ def test_two_gateways_in_one_process_count_for_themselves() -> None:
     assert calls(seen_by(other)) == {}
 
 
+def test_what_several_processes_saw_is_added_up() -> None:
+    one, other = (Metrics(lambda: [UpstreamStatus("weather", "x", "ready")]) for _ in range(2))
+    for metrics in (one, other, other):
+        metrics.called(RECORD._replace(questions=1, approved=metrics is one))
+
+    one.open(lambda: Load(3, 2))
+    other.open(lambda: Load(1, 0))
+    other.called(RECORD._replace(tool="then", seconds=2))
+
+    found = page_of(one, other, missing=1)
+    assert calls(found) == {("now", "weather", "ok"): 3, ("then", "weather", "ok"): 1}
+    wanted: Figures = {
+        ("bridge_approvals_total", "asked"): 3,
+        ("bridge_approvals_total", "granted"): 1,
+        ("bridge_call_duration_seconds_bucket", "now", "0.01"): 0,
+        ("bridge_call_duration_seconds_bucket", "now", "0.025"): 3,
+        ("bridge_call_duration_seconds_count", "now"): 3,
+        ("bridge_call_duration_seconds_sum", "then"): 2,
+        ("bridge_calls_running",): 4,
+        ("bridge_sessions_open",): 2,
+        ("bridge_upstream_state", "weather", "ready"): 1,
+        ("bridge_workers_missing",): 1,
+    }
+    assert {key: found[key] for key in wanted} == wanted
+
+
+@pytest.mark.parametrize(
+    ("states", "shown"),
+    [
+        (("ready", "failed"), "ready"),
+        (("failed", "ready"), "ready"),
+        (("connecting", "failed"), "connecting"),
+        (("idle", "failed"), "failed"),
+        (("idle", "idle"), "idle"),
+    ],
+)
+def test_an_upstream_is_in_the_one_state_that_is_furthest(
+    states: tuple[State, ...], shown: State
+) -> None:
+    several = [Metrics(partial(statuses, UpstreamStatus("a", "x", state))) for state in states]
+
+    found = page_of(*several)
+
+    assert [key[2] for key, value in found.items() if key[0] == STATE and value] == [shown]
+
+
+def statuses(*found: UpstreamStatus) -> tuple[UpstreamStatus, ...]:
+    return found
+
+
 def scraper(url: str) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(base_url=url.removesuffix("/mcp"), timeout=20)
 
@@ -148,7 +211,7 @@ async def scraped(runs: Runs, **options: Any) -> AsyncIterator[tuple[str, httpx2
     metrics = Metrics(list)
     catalog = await Shelf(*everything(runs)).offered()
     handlers = ObservedHandlers(Observers([metrics]), catalog)
-    pages = {METRICS_PATH: metrics.page}
+    pages = {METRICS_PATH: metrics}
     async with serving(handlers, pages=pages, **options) as url, scraper(url) as http:
         yield url, http
 
@@ -222,6 +285,83 @@ async def test_a_gateway_shows_its_calls_and_how_its_upstreams_are(
     assert calls(found) == {("odd__echo", "odd", "ok"): 1}
     states = {key[1:]: value for key, value in found.items() if key[0] == "bridge_upstream_state"}
     assert {key for key, value in states.items() if value} == {("odd", "ready"), ("gone", "failed")}
+
+
+@asynccontextmanager
+async def door_to(url: str, wanted: int) -> AsyncIterator[tuple[httpx2.AsyncClient, list[int]]]:
+    """A connection to that process; and the processes that ran a call on the way to it."""
+    ran: list[int] = []
+    while True:
+        async with httpx2.AsyncClient(base_url=url, timeout=60) as http:
+            ran.append(await ran_at(http))
+            if ran[-1] == wanted:
+                yield http, ran
+                return
+
+
+async def ran_at(http: httpx2.AsyncClient) -> int:
+    """The process that ran a call."""
+    envelope = {f"{KEY}protocolVersion": MODERN, f"{KEY}clientCapabilities": {}}
+    params = {"name": "worker", "arguments": {}, "_meta": envelope}
+    answer = await http.post(
+        "/mcp",
+        json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params},
+        headers={
+            "MCP-Protocol-Version": MODERN,
+            "Mcp-Method": "tools/call",
+            "Mcp-Name": "worker",
+            "Accept": "application/json, text/event-stream",
+        },
+    )
+    return int(answer.json()["result"]["structuredContent"]["result"])
+
+
+async def test_with_several_processes_each_shows_the_sums_over_all_that_answer(
+    tmp_path: Path, odd_server: Odd
+) -> None:
+    config, port = tmp_path / "bridge.yaml", unused_port()
+    settings = {
+        "tools": ["tests.gateway.worker_tools:worker"],
+        "upstreams": {"odd": {"command": odd_server("noise"), "connect_timeout": "60s"}},
+        "serve": {"metrics": True},
+    }
+    config.write_text(json.dumps(settings), "utf-8")
+    argv = [sys.executable, "-m", "bridge", "serve", str(config), "--port", str(port)]
+    one_call = ("worker", "local", "ok")
+
+    async with started([*argv, "--workers", "2"], port=port, cwd=ROOT) as running:
+        url = f"http://127.0.0.1:{port}"
+
+        def workers() -> list[int]:
+            children = psutil.Process(running.pid).children()
+            found = [one.pid for one in children if "bridge.cli.worker" in one.cmdline()]
+            return found if len(found) > 1 else []
+
+        one, other = await eventually(workers)
+        async with door_to(url, one) as (here, first), door_to(url, other) as (there, more):
+            ran = Counter([*first, *more])
+
+            async def is_ready() -> bool:
+                found = figures((await here.get(METRICS_PATH)).text)
+                return found["bridge_upstream_state", "odd", "ready"] == 1
+
+            await eventually(is_ready)
+            pages = [figures((await door.get(METRICS_PATH)).text) for door in (here, there)]
+            for page in pages:
+                assert calls(page) == {one_call: ran.total()}
+                assert page["bridge_call_duration_seconds_count", "worker"] == ran.total()
+                assert page["bridge_workers_missing",] == 0
+                assert len({key for key in page if key[0] == STATE}) == len(get_args(State))
+
+            os.kill(other, signal.SIGSTOP)
+            try:
+                page = figures((await here.get(METRICS_PATH)).text)
+            finally:
+                os.kill(other, signal.SIGCONT)
+
+            assert (calls(page), page["bridge_workers_missing",]) == ({one_call: ran[one]}, 1)
+            page = figures((await here.get(METRICS_PATH)).text)
+            assert (calls(page), page["bridge_workers_missing",]) == ({one_call: ran.total()}, 0)
 
 
 TOOLS = {"tools": ["tests.gateway.functions:add"]}
