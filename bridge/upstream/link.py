@@ -116,7 +116,7 @@ def modern_request(
         return params, options
 
     headers = {**routing_headers(method, params), **options.headers}
-    return params, options._replace(headers=headers)
+    return params, Options(options.timeout, options.on_progress, headers, options.caller)
 
 
 async def negotiate(
