@@ -20,6 +20,7 @@ from tests.bench.running import running
 
 def measured(options: Options) -> list[dict[str, Any]]:
     """Cells as of compare; the name of one with an extra is `bridge+<extra>`."""
+    os.environ.setdefault("OTEL_TRACES_EXPORTER", "none")
     upstreams = {"echo": {"command": ECHO}}
     commands = {OURS: bridge(options, upstreams)}
     for name, settings in EXTRAS.items():
@@ -61,5 +62,4 @@ def table(cells: list[dict[str, Any]]) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("OTEL_TRACES_EXPORTER", "none")
     report(__doc__, measured, table)
