@@ -25,3 +25,12 @@ def encoded(message: dict[str, Any]) -> bytes:
         return dumps(message)
     except ValueError:
         return dumps(encodable(message))
+
+
+def encoded_in_order(value: Any) -> bytes:
+    """JSON in UTF-8, the keys of each object in the order of their code points.
+
+    Raises:
+        TypeError: It holds half a character, or an integer of more than 64 bits.
+    """
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)

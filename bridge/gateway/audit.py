@@ -7,6 +7,7 @@ import json
 import os
 import stat
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,11 +15,13 @@ from bridge.calls.observing import CallRecord
 from bridge.core.confirmation import LARGEST_EXACT_INTEGER, json_hash
 from bridge.core.content import Args
 from bridge.core.wire import dumps
+from bridge.downstream.encoding import encoded_in_order
 from bridge.errors import ConfigError
 from bridge.telemetry import log
 
 OWNERS_ALONE: Final = 0o600
 APPEND: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
+DEEPEST_PLAIN: Final = 50
 LOOK_SECONDS: Final = 1.0
 """How often, at most, it is looked whether the file has been moved away."""
 
@@ -130,42 +133,59 @@ def _opened(path: Path) -> tuple[int, tuple[int, int]]:
 
 
 def _written(record: CallRecord, when: str, arguments: bool) -> bytes:
-    line = {
-        "time": when,
-        "principal": record.principal,
-        "session": record.session,
-        "tool": record.tool,
-        "upstream": record.upstream,
-        "own_name": record.own_name,
-        "outcome": record.kind,
-        "seconds": round(record.seconds, 6),
-        "arguments_sha256": arguments_hash(record.arguments),
-    }
+    """One line. What most calls have in common is serialised once, and joined to the rest."""
+    standing = _standing(
+        record.principal,
+        record.session,
+        record.tool,
+        record.upstream,
+        record.own_name,
+        record.kind,
+    )
+    digest = arguments_hash(record.arguments)
+    named = "null" if digest is None else f'"{digest}"'
+    line = b'{"time":"%b",%b,"seconds":%b,"arguments_sha256":%b' % (
+        when.encode("ascii"),
+        standing,
+        repr(round(record.seconds, 6)).encode("ascii"),
+        named.encode("ascii"),
+    )
+    more: dict[str, Any] = {}
     if record.code is not None:
-        line["code"] = record.code
+        more["code"] = record.code
 
     if record.questions:
-        line["questions"] = record.questions
+        more["questions"] = record.questions
 
     if record.approved:
-        line["approved"] = record.approval
+        more["approved"] = record.approval
 
     if arguments:
-        line["arguments"] = record.arguments
+        more["arguments"] = record.arguments
 
-    return _json(line) + b"\n"
+    return b"%b,%b}\n" % (line, _json(more)[1:-1]) if more else line + b"}\n"
+
+
+@lru_cache(maxsize=1024)
+def _standing(
+    principal: str, session: str, tool: str, upstream: str, own_name: str, kind: str
+) -> bytes:
+    """The members of a line that calls share: who called what, and how it ended."""
+    named = {"principal": principal, "session": session, "tool": tool, "upstream": upstream}
+    return _json({**named, "own_name": own_name, "outcome": kind})[1:-1]
 
 
 def arguments_hash(arguments: Args) -> str | None:
     """The SHA-256 of the arguments, as `json_hash` has it; None if they have no canonical form.
 
     Most arguments are texts, flags and whole numbers under plain keys, whose canonical form is
-    what any serialiser writes, once the keys are in order: that takes a third of the time.
+    what any serialiser writes, with the keys in order: that takes a fifth of the time.
     """
-    try:
-        return hashlib.sha256(dumps(_in_order(arguments))).hexdigest()
-    except (ValueError, RecursionError):
-        pass
+    if _is_plain(arguments):
+        try:
+            return hashlib.sha256(encoded_in_order(arguments)).hexdigest()
+        except TypeError:  # half a character
+            return None
 
     try:
         return json_hash(arguments)
@@ -173,26 +193,26 @@ def arguments_hash(arguments: Args) -> str | None:
         return None
 
 
-def _in_order(value: Any) -> Any:
-    """The value with the keys of its objects in order.
-
-    Raises:
-        ValueError: Its canonical form takes more than that.
-    """
+def _is_plain(value: Any, depth: int = 0) -> bool:
+    """Whether any serialiser writes the canonical form, if it sorts the keys."""
     kind = type(value)
     if kind is str or kind is bool or value is None:
-        return value
+        return True
 
-    if kind is int and -LARGEST_EXACT_INTEGER <= value <= LARGEST_EXACT_INTEGER:
-        return value
+    if kind is int:
+        return bool(abs(value) <= LARGEST_EXACT_INTEGER)
+
+    if depth > DEEPEST_PLAIN or (kind is not dict and kind is not list):
+        return False
 
     if kind is list:
-        return [_in_order(item) for item in value]
+        return all(_is_plain(item, depth + 1) for item in value)
 
-    if kind is dict and all(key.isascii() and key[:1] != "\0" for key in value):
-        return {key: _in_order(value[key]) for key in sorted(value)}
+    for key, item in value.items():
+        if not key.isascii() or key[:1] == "\0" or not _is_plain(item, depth + 1):
+            return False
 
-    raise ValueError
+    return True
 
 
 def _json(line: dict[str, Any]) -> bytes:
