@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, Generic, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import anyio
 
@@ -41,12 +41,19 @@ class PerLoop(Generic[T]):
         # Weak keys alone would not do: what waits in a loop refers to it, so that values of
         # closed loops are taken out as well.
         self._values: WeakKeyDictionary[asyncio.AbstractEventLoop, T] = WeakKeyDictionary()
+        self._latest: tuple[ref[asyncio.AbstractEventLoop], T] | None = None
 
     def here(self) -> T:
         """The running loop's value."""
         loop = asyncio.get_running_loop()
+        latest = self._latest
+        if latest is not None and latest[0]() is loop:  # nearly always: one loop uses all of it
+            return latest[1]
+
         value = self._values.get(loop)
-        return self._made(loop) if value is None else value
+        value = self._made(loop) if value is None else value
+        self._latest = ref(loop), value
+        return value
 
     def peek(self) -> T | None:
         """The running loop's value, if there is one; where none runs, any that is there."""

@@ -44,8 +44,12 @@ def error_text(raw: Result) -> str:
 
 def to_text(content: Any, kept: Kept = NONE_KEPT) -> str:
     """The content blocks in order; described blocks stand on lines of their own."""
+    blocks = content if isinstance(content, list) else ()
+    if len(blocks) == 1:  # as in most answers
+        return _piece(blocks[0], kept.get(0, ""))[0]
+
     pieces: list[tuple[str, bool]] = []
-    for index, block in enumerate(content if isinstance(content, list) else ()):
+    for index, block in enumerate(blocks):
         text, is_plain = _piece(block, kept.get(index, ""))
         if text:
             pieces.append((text, is_plain))
