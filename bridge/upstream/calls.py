@@ -77,10 +77,11 @@ class Calls:
 class Call(Ending):
     """The block of one request."""
 
-    __slots__ = ("_calls", "_when")
+    __slots__ = ("_bound", "_calls", "_when")
 
     def __init__(self, calls: Calls, seconds: float | None) -> None:
-        super().__init__(seconds)
+        super().__init__()  # without a timer of its own
+        self._bound = seconds
         self._calls = calls
         self._when = math.inf
 
@@ -95,14 +96,10 @@ class Call(Ending):
         self._calls.look_at(when)
 
     def __enter__(self) -> Self:
-        task = asyncio.current_task()
-        assert task is not None
-        self._task = task
-        self._base = task.cancelling()
+        super().__enter__()
         self._calls.begin(self)
-        if self._seconds is not None:
-            self._when = self._calls.loop.time() + self._seconds
-            self._calls.look_at(self._when)
+        if self._bound is not None:
+            self.deadline = self._calls.loop.time() + self._bound
 
         return self
 
@@ -113,4 +110,4 @@ class Call(Ending):
         trace: TracebackType | None,
     ) -> bool:
         self._calls.land(self)
-        return super().__exit__(kind, exc, trace) if self.is_cancelled else False
+        return super().__exit__(kind, exc, trace)
