@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from bridge.core.ending import Ending
-from bridge.upstream.correlator import CLOSE_ENOUGH
+from bridge.upstream.alarm import Alarm
 from bridge.upstream.flights import Flights
 
 
@@ -23,8 +23,7 @@ class Calls:
         self.loop = asyncio.get_running_loop()
         self._flights = flights
         self._open: set[Call] = set()
-        self._timer: asyncio.TimerHandle | None = None
-        self._next = math.inf  # when the timer comes
+        self._alarm = Alarm(self._expire)
 
     def call(self, seconds: float | None) -> Call:
         """A block that ends early, without an error; only to be entered while the channel is open.
@@ -35,9 +34,7 @@ class Calls:
 
     def close(self) -> None:
         """No request will be made any more; those that are under way end by other means."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._alarm.stop()
 
     def begin(self, call: Call) -> None:
         """A block was entered."""
@@ -51,27 +48,18 @@ class Calls:
 
     def look_at(self, when: float) -> None:
         """A block ends at that time of the event loop's."""
-        if when >= self._next:
-            return
+        self._alarm.at(when)
 
-        if self._timer is not None:
-            self._timer.cancel()
-
-        self._next = when
-        self._timer = self.loop.call_at(when, self._look)
-
-    def _look(self) -> None:
-        """End the blocks whose time is up, and come again for the next."""
-        self._timer, self._next = None, math.inf
-        now = self.loop.time() + CLOSE_ENOUGH
-        soonest = math.inf
+    def _expire(self, now: float) -> float:
+        """End the blocks whose time is up by then; when that of the next one is."""
+        following = math.inf
         for call in self._open:
             if call.deadline <= now:
                 call.cancel()
             else:
-                soonest = min(soonest, call.deadline)
+                following = min(following, call.deadline)
 
-        self.look_at(soonest)
+        return following
 
 
 class Call(Ending):

@@ -6,11 +6,12 @@ import asyncio
 import itertools
 import math
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from bridge.core.content import Result
 from bridge.core.rpc import INTERNAL_ERROR, rpc_error
 from bridge.telemetry import log
+from bridge.upstream.alarm import Alarm
 from bridge.upstream.channel import (
     ChannelBusy,
     ChannelError,
@@ -28,9 +29,6 @@ __all__ = ["Correlator", "Message", "result_of"]
 _Deadline: TypeAlias = tuple[float, str, float]
 """When a request's time is up, in the loop's time; its method, and the seconds it was given."""
 
-CLOSE_ENOUGH: Final = 0.001
-"""Seconds: some loops count no finer, and may wake up that much too early."""
-
 
 class Correlator:
     """The requests of one channel that have no answer yet, and what else the server says.
@@ -47,7 +45,7 @@ class Correlator:
         self._waiting: dict[int, asyncio.Future[Result]] = {}
         self._progress: dict[int, Callable[[Params], None]] = {}
         self._deadlines: dict[int, _Deadline] = {}
-        self._timer: asyncio.TimerHandle | None = None
+        self._alarm = Alarm(self._expire)
         self._left: dict[int, float] = {}
         self.late_answers = 0
 
@@ -89,8 +87,7 @@ class Correlator:
         if options.timeout is not None:
             when = loop.time() + options.timeout
             self._deadlines[number] = when, method, options.timeout
-            if self._timer is None or when < self._timer.when():
-                self._set_timer(loop, when)
+            self._alarm.at(when)
 
         try:
             sending = send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
@@ -140,9 +137,7 @@ class Correlator:
             if not future.done():
                 future.set_exception(ChannelError(reason, sent=True))
 
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._alarm.stop()
 
     def _answer(self, message: Message) -> None:
         future = self._future(message.get("id"))
@@ -181,31 +176,21 @@ class Correlator:
         """Let it go on."""
         left, deadline = self._left.pop(number, None), self._deadlines.get(number)
         if left is not None and deadline is not None:
-            loop = asyncio.get_running_loop()
             _, method, seconds = deadline
-            when = loop.time() + left
+            when = asyncio.get_running_loop().time() + left
             self._deadlines[number] = when, method, seconds
-            if self._timer is None or when < self._timer.when():
-                self._set_timer(loop, when)
+            self._alarm.at(when)
 
-    def _set_timer(self, loop: asyncio.AbstractEventLoop, when: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
-        self._timer = loop.call_at(when, self._expire)
-
-    def _expire(self) -> None:
-        """End the requests whose time is up, and wait for the next of the others."""
-        loop, self._timer = asyncio.get_running_loop(), None
-        now, following = loop.time(), math.inf
-        for number, (when, method, seconds) in list(self._deadlines.items()):
-            if when <= now + CLOSE_ENOUGH:
+    def _expire(self, now: float) -> float:
+        """End the requests whose time is up by then; when that of the next one is."""
+        following = math.inf
+        for number, (when, method, seconds) in self._deadlines.items():
+            if when <= now:
                 self.fail(number, RequestTimeout(method, seconds))
             else:
                 following = min(following, when)
 
-        if following < math.inf:
-            self._set_timer(loop, following)
+        return following
 
     def _tell_cancelled(
         self,
