@@ -22,6 +22,8 @@ BODY = "bridge.body"
 HEADERS = "bridge.headers"
 """Where the guard writes in a request's scope what it has read of it."""
 
+CONTENT_LENGTH = b"content-length"
+
 SINGLE = frozenset({"host", "origin", "authorization", "content-length", "mcp-session-id"})
 SINGLE |= {"mcp-protocol-version", "mcp-method", "mcp-name", "last-event-id"}
 """The headers that mean something here; one that comes twice could be read in two ways."""
@@ -67,7 +69,8 @@ class Guard:
     """Lets a request through to `app`, or answers it here.
 
     `app` finds in the scope the whole body of a POST, the headers as text with the whitespace
-    around them gone, and the principal.
+    around them gone, and the principal. Where these are there already, the very same head has
+    been let in before (`downstream.repeated`).
     """
 
     def __init__(
@@ -85,10 +88,17 @@ class Guard:
             return
 
         try:
-            headers = scope[HEADERS] = self._headers(scope)
-            scope[PRINCIPAL] = self._principal(scope, headers)
-            if scope["method"] == "POST":
-                body = await self._body(headers, receive)
+            if PRINCIPAL not in scope:  # else the very same head has been let in before
+                headers = scope[HEADERS] = self._headers(scope)
+                scope[PRINCIPAL] = self._principal(scope, headers)
+
+            if self._closing.begun.is_set():
+                raise closed()
+
+            if BODY in scope:
+                self._check(len(scope[BODY]))
+            elif scope["method"] == "POST":
+                body = await self._body(scope[HEADERS], receive)
                 if body is None:
                     return
 
@@ -118,7 +128,7 @@ class Guard:
         """Who asks.
 
         Raises:
-            Refused: It may not: 421 wrong Host, 403 foreign Origin, 401 token, 503 closing.
+            Refused: It may not: 421 wrong Host, 403 foreign Origin, 401 token.
         """
         twice = scope.get(TWICE, ())
         host, origin = headers.get("host"), headers.get("origin")
@@ -130,26 +140,22 @@ class Guard:
 
         sent = [headers["authorization"]] if "authorization" in headers else []
         try:
-            principal = self._token.principal(sent * 2 if "authorization" in twice else sent)
+            return self._token.principal(sent * 2 if "authorization" in twice else sent)
         except Unauthorized as exc:
             challenge = CHALLENGE + (', error="invalid_token"' if sent else "")
             raise Refused(401, str(exc), {"WWW-Authenticate": challenge}) from None
 
-        if self._closing.begun.is_set():
-            raise closed()
-
-        return principal
-
-    async def _body(self, headers: Mapping[str, str], receive: Receive) -> bytes | None:
+    async def _body(self, headers: dict[str, str], receive: Receive) -> bytes | None:
         """The whole body; None if the client left before it was there.
+
+        With it the header that announced its length has served, and is taken out.
 
         Raises:
             Refused: It is too long (413), or too slow (408).
         """
-        most = self._bounds.body_bytes
-        declared = headers.get("content-length", "")
-        if declared.isdecimal() and int(declared) > most:
-            raise Refused(413, f"the body is longer than {most} bytes")
+        declared = headers.pop(CONTENT_LENGTH.decode(), "")
+        if declared.isdecimal():
+            self._check(int(declared))
 
         reading = Begun(self._whole(receive))
         if reading.is_done:  # as nearly always: it came with the headers
@@ -165,14 +171,13 @@ class Guard:
         message = await receive()
         if message["type"] == "http.request" and not message.get("more_body", False):
             only: bytes = message.get("body", b"")
-            return only if len(only) <= self._bounds.body_bytes else self._too_long()
+            self._check(len(only))
+            return only
 
         body = bytearray()
         while message["type"] == "http.request":
             body += message.get("body", b"")
-            if len(body) > self._bounds.body_bytes:
-                self._too_long()
-
+            self._check(len(body))
             if not message.get("more_body", False):
                 return bytes(body)
 
@@ -180,8 +185,9 @@ class Guard:
 
         return None
 
-    def _too_long(self) -> bytes:
-        raise Refused(413, f"the body is longer than {self._bounds.body_bytes} bytes")
+    def _check(self, length: int) -> None:
+        if length > self._bounds.body_bytes:
+            raise Refused(413, f"the body is longer than {self._bounds.body_bytes} bytes")
 
 
 def closed() -> Refused:

@@ -142,7 +142,7 @@ class Endpoint:
             return
 
         headers = scope[HEADERS]
-        reply = Reply(send, accepts_stream=_accepts_stream(headers), new_stream=EventStream)
+        reply = Reply(scope, send, accepts_stream=_accepts_stream(headers), new_stream=EventStream)
         if message is None or not is_call(message):
             await reply.finish(unreadable(scope), 400)
         elif "id" not in message:
@@ -165,7 +165,7 @@ class Endpoint:
     ) -> None:
         headers = scope[HEADERS]
         if message is None or not (is_call(message) or is_answer(message)):
-            await Reply(send).finish(unreadable(scope), 400)
+            await Reply(scope, send).finish(unreadable(scope), 400)
             return
 
         is_first = message.get("method") == "initialize" and SESSION not in headers
@@ -180,13 +180,7 @@ class Endpoint:
             if await self._spread.elsewhere(home, scope, receive, send):
                 return
 
-        reply = Reply(
-            send,
-            accepts_stream=_accepts_stream(headers),
-            new_stream=session.stream,
-            extra=[(SESSION.encode(), session.name.encode())],
-            later=session.push,
-        )
+        reply = _reply(session, scope, send)
         leaving = _watched(session.client, message, receive)
         session.open_requests += 1
         try:
@@ -254,6 +248,18 @@ class Endpoint:
             raise Refused(404, "there is no such session (any more): begin with initialize")
 
         return session
+
+
+def _reply(session: Session, scope: Scope, send: Send) -> Reply:
+    """The response to a request of this session's."""
+    return Reply(
+        scope,
+        send,
+        accepts_stream=_accepts_stream(scope[HEADERS]),
+        new_stream=session.stream,
+        extra=[(SESSION.encode(), session.name.encode())],
+        later=session.push,
+    )
 
 
 def _watched(client: Client, message: Message, receive: Receive) -> Leaving | None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from starlette.types import Receive, Send
+from starlette.types import Receive, Scope, Send
 
 from bridge.downstream.client import Client, Message, Post
 from bridge.downstream.encoding import encoded
+from bridge.downstream.guard import CONTENT_LENGTH
 from bridge.downstream.leaving import Leaving
 from bridge.downstream.streams import HEADERS, EventStream
 
@@ -17,6 +18,17 @@ WATCH_AFTER = 0.05
 
 Most calls are done by then, and watching costs a task.
 """
+
+WHOLE = "bridge.response.whole"
+"""An extension of ASGI and its one message: a response whole, as `status`, `headers` and `body`.
+
+The header with the length is the server's to add.
+"""
+
+LONGEST_WHOLE = 65536
+"""Bytes of a body that are copied, so as to go out in one piece with the head."""
+
+JSON = (b"content-type", b"application/json")
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -33,12 +45,14 @@ class Reply:
         "_leaving",
         "_new_stream",
         "_send",
+        "_sends_whole",
         "_stream",
         "_writer",
     )
 
     def __init__(
         self,
+        scope: Scope,
         send: Send,
         *,
         accepts_stream: bool = False,
@@ -48,6 +62,7 @@ class Reply:
     ) -> None:
         """`later` takes what comes when the response is over; without it, that is dropped."""
         self._send = send
+        self._sends_whole = WHOLE in scope.get("extensions", ())
         self._accepts_stream = accepts_stream
         self._new_stream = new_stream
         self._extra = extra
@@ -100,11 +115,12 @@ class Reply:
         self._leaving = None
 
     async def _whole(self, body: bytes, status: int) -> None:
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", str(len(body)).encode()),
-            *self._extra,
-        ]
+        headers = [JSON, *self._extra]
+        if self._sends_whole:
+            await self._send({"type": WHOLE, "status": status, "headers": headers, "body": body})
+            return
+
+        headers.append((CONTENT_LENGTH, b"%d" % len(body)))
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
         await self._send({"type": "http.response.body", "body": body})
 

@@ -14,12 +14,11 @@ import httpx2
 import pytest
 from mcp import Client
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, PROTOCOL_VERSION_META_KEY
-from uvicorn.protocols.http.h11_impl import H11Protocol
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from bridge.downstream.guard import Bounds
 from bridge.downstream.handlers import Handlers
 from bridge.downstream.http import serve_http
+from bridge.downstream.repeated import HttpProtocol
 from bridge.downstream.sse import serve_sse
 from bridge.errors import ConfigError
 from tests.downstream.fronts import ERAS, Transport, connected, handlers_of, serving
@@ -29,7 +28,7 @@ from tests.waiting import eventually
 MODERN = "2026-07-28"
 ACCEPT = "application/json, text/event-stream"
 BOTH = pytest.mark.parametrize("transport", ["http", "sse"])
-PROTOCOLS = {"h11": H11Protocol, "httptools": HttpToolsProtocol}
+PROTOCOLS: dict[str, Any] = {"h11": "h11", "httptools": HttpProtocol}
 PARSERS = pytest.mark.parametrize("parser", PROTOCOLS)
 
 
@@ -217,7 +216,7 @@ WHOLE = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 async def test_a_head_that_does_not_come_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch, transport: Transport, parser: str, before: bytes
 ) -> None:
-    monkeypatch.setattr("uvicorn.protocols.http.auto.AutoHTTPProtocol", PROTOCOLS[parser])
+    monkeypatch.setattr("bridge.downstream.web.PARSER", PROTOCOLS[parser])
     async with served(transport, bounds=Bounds(head_seconds=2)) as url:
         answer = await raw(url, before + b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-Drip: ")
 
@@ -230,7 +229,7 @@ async def test_a_head_that_does_not_come_is_not_waited_for(
 async def test_a_request_may_take_longer_than_its_head(
     monkeypatch: pytest.MonkeyPatch, transport: Transport, parser: str
 ) -> None:
-    monkeypatch.setattr("uvicorn.protocols.http.auto.AutoHTTPProtocol", PROTOCOLS[parser])
+    monkeypatch.setattr("bridge.downstream.web.PARSER", PROTOCOLS[parser])
     looked: list[int] = []
     handlers = await handlers_of(runs := Runs())
 

@@ -24,7 +24,7 @@ async def test_finished_response_that_was_watched_is_freed_without_the_collector
     gc.collect()
     gc.disable()
     try:
-        reply = Reply(send)
+        reply = Reply({}, send)
         reply.watch(receive, Client(modern=True))
         await reply.finish({"jsonrpc": "2.0", "id": 1, "result": {}}, 200)
         del reply
