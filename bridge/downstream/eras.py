@@ -16,7 +16,6 @@ from bridge.upstream.protocol import COMPLETE, HANDSHAKE_VERSIONS, SERVER_INFO_K
 
 RESOURCE_NOT_FOUND = -32002
 URL_ELICITATION_REQUIRED = -32042
-MODERN_FIELDS = frozenset({"resultType", "ttlMs", "cacheScope"})
 
 
 def for_client(answer: Result, *, modern: bool, stamp: dict[str, Any]) -> Result:
@@ -73,7 +72,10 @@ def _modern(answer: Result, stamp: dict[str, Any]) -> Result:
 
 
 def _legacy(answer: Result) -> Result:
-    kept = {key: value for key, value in answer.items() if key not in MODERN_FIELDS}
+    kept = answer.copy()
+    kept.pop("resultType", None)
+    kept.pop("ttlMs", None)
+    kept.pop("cacheScope", None)
     meta = kept.get("_meta")
     if isinstance(meta, dict) and SERVER_INFO_KEY in meta:
         rest = {key: value for key, value in meta.items() if key != SERVER_INFO_KEY}

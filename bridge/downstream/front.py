@@ -45,7 +45,7 @@ class Front:
         self._router = Router(handlers, self._changes, confirm_wait)
         self._running: set[Ending] = set()
         self._calls = 0
-        self._idle = anyio.Event()
+        self._idle: anyio.Event | None = None
         self._closing = False
         self._clients: dict[Client, Callable[[], object] | None] = {}
 
@@ -98,7 +98,7 @@ class Front:
             self._calls -= is_call
             self._running.discard(running)
             client.running.pop(request_id, None)
-            if not self._running:
+            if self._idle is not None and not self._running:
                 self._idle.set()
 
         if self._closing:
@@ -152,7 +152,7 @@ class Front:
     async def wait_idle(self) -> None:
         """Return when no request is running."""
         while self._running:
-            if self._idle.is_set():
+            if self._idle is None or self._idle.is_set():
                 self._idle = anyio.Event()
 
             await self._idle.wait()
@@ -197,7 +197,7 @@ class Front:
 
 def is_id(value: object) -> bool:
     """Whether this may name a request (JSON-RPC 2.0, section 4; MCP allows no null)."""
-    return isinstance(value, str | int) and not isinstance(value, bool)
+    return type(value) is int or isinstance(value, str)
 
 
 def error_response(request_id: object, code: int, message: str, data: Any = None) -> Message:

@@ -218,7 +218,7 @@ class Handlers:
     ) -> Result:
         """Run the call, with a yes where there is one, until nothing more has to be asked."""
         for asked in range(MOST_QUESTIONS + 1):
-            outcome = await self._run(asker, call, tools, granted, on_progress)
+            (outcome,) = await self._run(asker, call, tools, granted, on_progress)
             if asker.notes is not None:
                 asker.notes.ran(call, outcome, granted)
 
@@ -240,19 +240,19 @@ class Handlers:
 
         return failure(f'"{call.name}" changed each time it was approved; nothing ran')
 
-    async def _run(
+    def _run(
         self,
         asker: Asker,
         call: FunctionCall,
         tools: Mapping[str, Tool],
         granted: ToolConfirmation | None,
         on_progress: ProgressSink | None,
-    ) -> Outcome:
+    ) -> Awaitable[list[Outcome]]:
         if asker.task is not None and self._passing is not None:
             tools = self._passing.as_tasks(asker, call.name, tools)
 
         session = Session(asker.session or call.id, asker.principal, self.name)
-        outcomes = await execute(
+        return execute(
             [call],
             tools,
             Context(InvocationContext(session)),
@@ -261,7 +261,6 @@ class Handlers:
             on_progress=on_progress,
             caller=asker,
         )
-        return outcomes[0]
 
     def _current_listing(self) -> Listing:
         listing, version = self._listing, self._catalog.version
@@ -284,7 +283,7 @@ def to_call(params: Mapping[str, Any]) -> FunctionCall:
     if not isinstance(name, str):
         raise InvalidParams('tools/call needs a "name", a string')
 
-    if not isinstance(arguments, dict | None):
+    if arguments is not None and not isinstance(arguments, dict):
         raise InvalidParams(f'the "arguments" of "{name}" must be an object')
 
     return FunctionCall(f"{PROCESS}{next(NUMBERS)}", name, {} if arguments is None else arguments)

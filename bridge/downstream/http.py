@@ -7,7 +7,7 @@ then, the response becomes a stream of events (MCP, transports, Streamable HTTP)
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Final
 
@@ -25,7 +25,7 @@ from bridge.downstream.modern import STATUS, admitted, unsupported
 from bridge.downstream.neighbours import ALONE, Neighbours
 from bridge.downstream.pages import NO_PAGES, Load, Page, beside
 from bridge.downstream.posted import is_answer, is_call, message_of, unreadable
-from bridge.downstream.reply import Reply
+from bridge.downstream.reply import Reply, empty
 from bridge.downstream.sessions import Session, Sessions
 from bridge.downstream.spread import AT_HOME, Spread, is_at_home
 from bridge.downstream.streams import HEADERS as STREAM_HEADERS
@@ -104,36 +104,39 @@ class Endpoint:
         """End every response that is no answer to a request."""
         self.sessions.end_streams()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Answer one HTTP request.
 
         Raises:
             Refused: It cannot be answered; the exception holds what is.
         """
         if scope["path"] != self._path:
-            await self._elsewhere(scope, receive, send)
-            return
-
-        if scope["method"] not in METHODS:
-            raise Refused(405, "method not allowed", ALLOW)
+            return self._elsewhere(scope, receive, send)
 
         headers: dict[str, str] = scope[HEADERS]
         is_modern = headers.get(VERSION, HANDSHAKE_VERSIONS[0]) not in HANDSHAKE_VERSIONS
         if scope["method"] == "POST":
             serve = self._modern_post if is_modern else self._legacy_post
-            await serve(message_of(scope, headers), scope, receive, send)
-        elif is_modern:
+            return serve(message_of(scope, headers), scope, receive, send)
+
+        return self._no_post(is_modern, scope, receive, send)
+
+    async def _no_post(self, is_modern: bool, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = scope[HEADERS]
+        if scope["method"] not in METHODS:
+            raise Refused(405, "method not allowed", ALLOW)
+
+        if is_modern:
             raise Refused(405, "this protocol version has nothing but POST", ALLOW_POST)
-        elif scope["method"] == "GET":
-            session = await self._session(scope, headers)
+
+        session = self._known(scope, headers) or await self._copied(scope, headers)
+        if scope["method"] == "GET":
             owner = self._spread.stream_owner(session, headers)
             if not await self._spread.elsewhere(owner, scope, receive, send):
                 await self._get(session, headers, receive, send)
-        else:
-            session = await self._session(scope, headers)
-            if not await self._spread.elsewhere(self._spread.home(session), scope, receive, send):
-                await self.sessions.end(session)
-                await _empty(send, 200)
+        elif not await self._spread.elsewhere(self._spread.home(session), scope, receive, send):
+            await self.sessions.end(session)
+            await empty(send, 200)
 
     async def _modern_post(
         self, message: Message | None, scope: Scope, receive: Receive, send: Send
@@ -147,7 +150,7 @@ class Endpoint:
             await reply.finish(unreadable(scope), 400)
         elif "id" not in message:
             error = unsupported(headers[VERSION])
-            await (_empty(send, 202) if error is None else reply.finish(error, 400))
+            await (empty(send, 202) if error is None else reply.finish(error, 400))
         else:
             verdict = admitted(self._front.handlers, message, headers, scope.get(TWICE, ()))
             if isinstance(verdict, Client):
@@ -169,10 +172,11 @@ class Endpoint:
             return
 
         is_first = message.get("method") == "initialize" and SESSION not in headers
-        session = self._added(scope) if is_first else await self._session(scope, headers)
+        session = self._added(scope) if is_first else self._known(scope, headers)
+        session = session or await self._copied(scope, headers)
         if "id" not in message or "method" not in message:
             await self._spread.take(session, message)
-            await _empty(send, 202)
+            await empty(send, 202)
             return
 
         if is_at_home(message):
@@ -230,20 +234,25 @@ class Endpoint:
 
         return self.sessions.add(scope[PRINCIPAL])
 
-    async def _session(self, scope: Scope, headers: dict[str, str]) -> Session:
-        """The session that a request names.
+    def _known(self, scope: Scope, headers: dict[str, str]) -> Session | None:
+        """The session that a request names, if it is known here.
 
         Raises:
-            Refused: 400 it names none, 404 there is none of that name for this principal.
+            Refused: 400 it names none.
         """
         name = headers.get(SESSION)
         if name is None or SESSION in scope.get(TWICE, ()):
             raise Refused(400, "a legacy client begins with initialize and names its session")
 
-        session = self.sessions.get(name, scope[PRINCIPAL])
-        if session is None:
-            session = await self._spread.copied(name, scope[PRINCIPAL])
+        return self.sessions.get(name, scope[PRINCIPAL])
 
+    async def _copied(self, scope: Scope, headers: dict[str, str]) -> Session:
+        """The session that a request names and that is not known here.
+
+        Raises:
+            Refused: 404 there is none of that name for this principal.
+        """
+        session = await self._spread.copied(headers[SESSION], scope[PRINCIPAL])
         if session is None:
             raise Refused(404, "there is no such session (any more): begin with initialize")
 
@@ -278,13 +287,3 @@ def _watched(client: Client, message: Message, receive: Receive) -> Leaving | No
 def _accepts_stream(headers: dict[str, str]) -> bool:
     accept = headers.get("accept", "*/*")
     return "text/event-stream" in accept or "*/*" in accept or "text/*" in accept
-
-
-async def _empty(send: Send, status: int) -> None:
-    start = {
-        "type": "http.response.start",
-        "status": status,
-        "headers": [(b"content-length", b"0")],
-    }
-    await send(start)
-    await send({"type": "http.response.body", "body": b""})

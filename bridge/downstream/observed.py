@@ -42,23 +42,24 @@ KINDS: Final[tuple[tuple[tuple[type[Exception], ...], Kind], ...]] = (
 
 
 class _Notes:
-    """What is learnt of one call while it runs; a `downstream.asker.Notes`."""
+    """What is learnt of one call while it runs; a `downstream.asker.Notes`.
 
-    __slots__ = ("code", "granted", "outcome", "questions", "waits")
+    One is made for every call, and of most nothing is learnt but that they ran.
+    """
 
-    def __init__(self) -> None:
-        self.outcome: Outcome | None = None
-        self.granted: ToolConfirmation | None = None
-        self.questions = 0
-        self.waits = False
-        self.code: int | None = None
+    outcome: Outcome | None = None
+    granted: ToolConfirmation | None = None
+    questions = 0
+    waits = False
+    code: int | None = None
 
     def ran(self, call: FunctionCall, outcome: Outcome, granted: ToolConfirmation | None) -> None:
         """The call was run, perhaps only as far as its gate; perhaps again, with a yes."""
-        self.outcome = outcome
-        self.waits = call.id in outcome.actions.requested_tool_confirmations
-        self.questions += self.waits
-        self.granted = None if self.waits else granted
+        self.outcome, self.granted = outcome, granted
+        self.waits = False
+        if call.id in outcome.actions.requested_tool_confirmations:
+            self.waits, self.granted = True, None
+            self.questions += 1
 
     def kind(self, answer: Result) -> Kind:
         """How a call that was answered with a result has ended."""
@@ -126,10 +127,9 @@ def _record(
     kind: Kind,
     notes: _Notes,
 ) -> CallRecord:
-    upstream, own_name = "", ""
-    if is_function_tool(tool):
-        upstream = getattr(tool, "upstream", LOCAL)
-        own_name = getattr(tool, "own_name", name)
+    upstream, own_name = getattr(tool, "upstream", None), getattr(tool, "own_name", name)
+    if upstream is None:
+        upstream, own_name = (LOCAL, own_name) if is_function_tool(tool) else ("", "")
 
     arguments, granted = params.get("arguments"), notes.granted
     return CallRecord(

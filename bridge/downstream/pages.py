@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Protocol
@@ -57,7 +57,7 @@ class Pages:
         self._app = app
         self._pages = pages
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Answer one HTTP request.
 
         Raises:
@@ -65,9 +65,11 @@ class Pages:
         """
         page = self._pages.get(scope["path"])
         if page is None:
-            await self._app(scope, receive, send)
-            return
+            return self._app(scope, receive, send)
 
+        return self._show(page, scope, receive, send)
+
+    async def _show(self, page: Page, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] not in METHODS:
             raise Refused(405, "method not allowed", {"Allow": ", ".join(METHODS)})
 

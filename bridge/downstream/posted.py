@@ -10,6 +10,8 @@ from bridge.downstream.client import Message
 from bridge.downstream.front import error_response, is_id
 from bridge.downstream.guard import BODY, Refused
 
+JSON = "application/json"
+
 
 def message_of(scope: Scope, headers: dict[str, str]) -> Message | None:
     """The one JSON object that a POST holds; None if it holds none.
@@ -17,8 +19,8 @@ def message_of(scope: Scope, headers: dict[str, str]) -> Message | None:
     Raises:
         Refused: 415 it does not say that it is JSON.
     """
-    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
+    kind = headers.get("content-type", "")
+    if kind != JSON and kind.partition(";")[0].strip().lower() != JSON:
         raise Refused(415, "a message is application/json: say so in Content-Type")
 
     try:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
 
 from uvicorn.protocols.http.httptools_impl import (
     STATUS_LINE,
@@ -29,7 +29,7 @@ LONGEST_HEAD: Final = 8192
 NOT_PLAIN: Final = frozenset({b"connection", b"expect", b"transfer-encoding", b"upgrade"})
 """What may change how a message is read, or what becomes of its connection."""
 
-Headers = Iterable[tuple[bytes, bytes]]
+Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 
 
 class Head:
@@ -38,22 +38,27 @@ class Head:
     `scope` is that request's, with what the guard has written there.
     """
 
-    __slots__ = ("_after", "_before", "headers", "scope")
+    __slots__ = ("_after", "_before", "_gap", "_start", "headers", "scope")
 
     def __init__(self, before: bytes, after: bytes, scope: Any) -> None:
         self._before = before
         self._after = after
+        self._start = len(before)
+        self._gap = len(after)
         self.scope = scope
         self.headers = [pair for pair in scope["headers"] if pair[0] != CONTENT_LENGTH]
 
     def body(self, data: bytes) -> bytes | None:
         """The body, if `data` is this head and the whole body after it, and nothing more."""
-        start = len(self._before)
-        end = data.find(b"\r", start, start + 10)
-        if end < 0 or not data.startswith(self._before) or not data.startswith(self._after, end):
+        if not data.startswith(self._before):
             return None
 
-        length, body = data[start:end], data[end + len(self._after) :]
+        start = self._start
+        end = data.find(b"\r", start, start + 10)
+        if end < 0 or not data.startswith(self._after, end):
+            return None
+
+        length, body = data[start:end], data[end + self._gap :]
         return body if length.isdigit() and int(length) == len(body) else None
 
 
@@ -92,11 +97,11 @@ class Cycle(RequestResponseCycle):
             await super().send({"type": "http.response.body", "body": body})
             return
 
-        standing = LINES.of(self.default_headers)
-        length_line = b"content-length: %d\r\n\r\n" % len(body)
-        head = (STATUS_LINE[status], standing, lines(headers), length_line, body)
+        standing, length = LINES.of(self.default_headers), b"content-length: %d\r\n\r\n" % len(body)
         self.response_started = self.response_complete = True
-        self.transport.write(b"".join(head))
+        self.transport.write(
+            b"".join((STATUS_LINE[status], standing, lines(headers), length, body))
+        )
         self.message_event.set()
         self.on_response()
 
@@ -115,7 +120,7 @@ class HttpProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Take what the client sent."""
         was_reading, begun, known = self._is_reading, self._begun, self._known
-        if known is not None and self._is_free:
+        if known is not None and self.cycle.response_complete and self._may_begin():
             body = known.body(data)
             if body is not None:
                 self._begin(known, body)
@@ -168,15 +173,11 @@ class HttpProtocol(HttpToolsProtocol):
                 left, self.timeout_keep_alive_handler
             )
 
-    @property
-    def _is_free(self) -> bool:
-        """Whether another request may be begun at once. Nothing of one has been read yet."""
+    def _may_begin(self) -> bool:
+        """Whether there is room for another request, and its connection is not about to end."""
         limit = self.limit_concurrency
-        return (
-            self.cycle.response_complete
-            and not self.transport.is_closing()
-            and (limit is None or max(len(self.connections), len(self.tasks)) < limit)
-        )
+        is_full = limit is not None and max(len(self.connections), len(self.tasks)) >= limit
+        return not is_full and not self.transport.is_closing()
 
     def _begin(self, head: Head, body: bytes) -> None:
         known = {"headers": head.headers, "extensions": EXTENSIONS, BODY: body}
@@ -204,19 +205,20 @@ class Lines:
     """Headers that stand for a while, as they go out: uvicorn makes a list of them each second."""
 
     def __init__(self) -> None:
-        self._headers: Headers | None = None
+        self._headers: list[tuple[bytes, bytes]] | None = None
         self._lines = b""
 
-    def of(self, headers: Headers) -> bytes:
+    def of(self, headers: list[tuple[bytes, bytes]]) -> bytes:
         """The lines of these headers, for which it is asked again and again."""
         if headers is not self._headers:
-            self._headers, self._lines = headers, lines(headers)
+            self._headers, self._lines = headers, lines(tuple(headers))
 
         return self._lines
 
 
+@lru_cache(maxsize=1024)
 def lines(headers: Headers) -> bytes:
-    """Headers as they go out."""
+    """Headers as they go out. A session's answers have the same again and again."""
     return b"".join([b"%s: %s\r\n" % pair for pair in headers])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from starlette.types import Receive, Scope, Send
 
@@ -20,9 +20,9 @@ Most calls are done by then, and watching costs a task.
 """
 
 WHOLE = "bridge.response.whole"
-"""An extension of ASGI and its one message: a response whole, as `status`, `headers` and `body`.
+"""An extension of ASGI and its one message: a whole response of `status`, `headers` and `body`.
 
-The header with the length is the server's to add.
+The headers are a tuple; the one with the length is the server's to add.
 """
 
 LONGEST_WHOLE = 65536
@@ -114,13 +114,15 @@ class Reply:
         # by then they would be thousands.
         self._leaving = None
 
-    async def _whole(self, body: bytes, status: int) -> None:
-        headers = [JSON, *self._extra]
+    def _whole(self, body: bytes, status: int) -> Awaitable[None]:
+        headers = (JSON, *self._extra)
         if self._sends_whole:
-            await self._send({"type": WHOLE, "status": status, "headers": headers, "body": body})
-            return
+            return self._send({"type": WHOLE, "status": status, "headers": headers, "body": body})
 
-        headers.append((CONTENT_LENGTH, b"%d" % len(body)))
+        length = (CONTENT_LENGTH, b"%d" % len(body))
+        return self._in_two((*headers, length), body, status)
+
+    async def _in_two(self, headers: Headers, body: bytes, status: int) -> None:
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
         await self._send({"type": "http.response.body", "body": body})
 
@@ -138,3 +140,10 @@ class Reply:
 
         if self._client is not None:
             self._client.close()
+
+
+async def empty(send: Send, status: int) -> None:
+    """Send a response without a body."""
+    headers = [(CONTENT_LENGTH, b"0")]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from bridge.core.confirmation import json_hash
 from bridge.core.content import Result
@@ -25,6 +25,11 @@ from bridge.downstream.sealed import is_ours, is_parked
 from bridge.errors import InvalidArguments
 from bridge.upstream.capabilities import LEVELS
 from bridge.upstream.protocol import MULTI_ROUND, PROGRESS, PROGRESS_TOKEN, RESERVED, TASKS_SINCE
+
+SUBSCRIBE, UNSUBSCRIBE = "resources/subscribe", "resources/unsubscribe"
+LEGACY_ONLY: Final = frozenset(
+    {"initialize", "logging/setLevel", "ping", SUBSCRIBE, UNSUBSCRIBE},
+)
 
 
 class Router:
@@ -53,13 +58,13 @@ class Router:
             params = {}
 
         if not client.modern:
-            return await self._legacy(client, method, params, post)
-
-        if method == "server/discover":
+            if method in LEGACY_ONLY or not client.version:
+                return await self._legacy(client, method, params, post)
+        elif method == "server/discover":
             return await self._handlers.discovered()
 
         asker = self._asker(client, params, post)
-        if method == "subscriptions/listen":
+        if client.modern and method == "subscriptions/listen":
             answer = await self.listening.listen(asker, params, request_id)
             return eras.for_client(answer, modern=True, stamp=self._handlers.stamp)
 
@@ -84,6 +89,7 @@ class Router:
     async def _legacy(
         self, client: Client, method: str, params: dict[str, Any], post: Post | None
     ) -> Result:
+        """What only the legacy era has, and whatever comes before it was begun."""
         if method == "ping":
             return {}
 
@@ -97,12 +103,12 @@ class Router:
         if method == "logging/setLevel" and "logging" in self._handlers.capabilities():
             return self._set_level(client, params)
 
-        if method in ("resources/subscribe", "resources/unsubscribe"):
+        if method in (SUBSCRIBE, UNSUBSCRIBE):
             return await self._subscribe(client, asker, method, params)
 
         return await self._shared(asker, method, params)
 
-    async def _shared(self, asker: Asker, method: str, params: dict[str, Any]) -> Result:
+    def _shared(self, asker: Asker, method: str, params: dict[str, Any]) -> Awaitable[Result]:
         """What both eras have."""
         handler = self._methods.get(method)
         if handler is None:
@@ -110,9 +116,9 @@ class Router:
 
         on_progress = _progress(asker, params)
         if asker.modern and asker.capabilities and method in MULTI_ROUND:
-            return await self._multi_round(asker, method, params, handler, on_progress)
+            return self._multi_round(asker, method, params, handler, on_progress)
 
-        return await handler(asker, params, on_progress)
+        return handler(asker, params, on_progress)
 
     async def _multi_round(
         self,
@@ -205,7 +211,7 @@ class Router:
         if not isinstance(uri, str):
             raise InvalidParams(f'{method} needs a "uri", a string')
 
-        if method == "resources/subscribe":
+        if method == SUBSCRIBE:
             if uri not in client.subscribed:
                 await resources.subscribe(asker, uri)
                 client.subscribed.add(uri)
@@ -220,7 +226,7 @@ def _progress(asker: Asker, params: dict[str, Any]) -> ProgressSink | None:
     """Where the progress of a request goes; None where its client did not ask for any."""
     meta = params.get("_meta")
     token = meta.get(PROGRESS_TOKEN) if isinstance(meta, dict) else None
-    if asker.post is None or not isinstance(token, str | int) or isinstance(token, bool):
+    if asker.post is None or not isinstance(token, (str, int)) or isinstance(token, bool):
         return None
 
     post = asker.post

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
-from collections.abc import Callable, Collection, Generator, Iterable
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -66,7 +66,7 @@ class Door:
 class App(Protocol):
     """One of our fronts, behind the guard."""
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Answer one HTTP request."""
         ...
 

@@ -6,6 +6,7 @@ era (2024-11-05 … 2025-11-25) begins with `initialize`.
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,17 +74,22 @@ class Link:
         declared = self.capabilities.get(capability)
         return isinstance(declared, dict) and bool(declared.get("listChanged"))
 
-    async def request(self, method: str, params: Params, options: Options = NO_OPTIONS) -> Result:
+    def request(
+        self, method: str, params: Params, options: Options = NO_OPTIONS
+    ) -> Coroutine[Any, Any, Result]:
         """Send one request as this era wants it; see `Channel.request`."""
         caller = options.caller
         if self.era == "modern":
             params, options = modern_request(self.transport, method, params, options)
         elif caller is not None:
-            if caller.log_level is not None:
-                await self._widen(caller.log_level)
-
             params = legacy_params(params, caller)
+            if caller.log_level is not None:
+                return self._widened(caller.log_level, method, params, options)
 
+        return self.channel.request(method, params, options)
+
+    async def _widened(self, level: str, method: str, params: Params, options: Options) -> Result:
+        await self._widen(level)
         return await self.channel.request(method, params, options)
 
     async def notify(self, method: str, params: Params) -> None:

@@ -12,9 +12,10 @@ import re
 import signal
 import sys
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import anyio.lowlevel
 
@@ -89,9 +90,11 @@ class StdioChannel(asyncio.SubprocessProtocol, Negotiated):
         """The last lines the child wrote to its stderr, printable and without secrets."""
         return list(self._stderr)
 
-    async def request(self, method: str, params: Params, options: Options = NO_OPTIONS) -> Result:
+    def request(
+        self, method: str, params: Params, options: Options = NO_OPTIONS
+    ) -> Coroutine[Any, Any, Result]:
         """Send one request and return its result; see `Channel.request`."""
-        return await self._correlator.ask(method, params, options, self._send)
+        return self._correlator.ask(method, params, options, self._send)
 
     async def notify(self, method: str, params: Params) -> None:
         """Send one notification; see `Channel.notify`."""
