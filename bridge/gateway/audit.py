@@ -48,7 +48,7 @@ class AuditLog:
         self._missing = 0
         self._is_cut = False
         self._looked_at = 0.0
-        self._second = (-1, "")
+        self._second = (-1, b"")
         try:
             self._file, self._identity = _opened(path)
         except OSError as exc:
@@ -59,7 +59,7 @@ class AuditLog:
 
     def called(self, record: CallRecord) -> None:
         """Append the line of one call."""
-        line = _written(record, self._time(record.when), self._arguments)
+        line = _written(record, *self._time(record.when), self._arguments)
         try:
             if not 0 <= record.when - self._looked_at < LOOK_SECONDS:
                 self._looked_at = record.when
@@ -81,14 +81,14 @@ class AuditLog:
         """Close the file; nothing may be appended any more."""
         os.close(self._file)
 
-    def _time(self, when: float) -> str:
-        """A moment in UTC (RFC 3339), to the millisecond; a second is written out only once."""
-        milliseconds = int(when * 1000)
-        second = milliseconds // 1000
+    def _time(self, when: float) -> tuple[bytes, int]:
+        """A moment in UTC: its second (RFC 3339), written out only once, and the milliseconds."""
+        second, milliseconds = divmod(int(when * 1000), 1000)
         if self._second[0] != second:
-            self._second = second, datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+            text = datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+            self._second = second, text.encode("ascii")
 
-        return f"{self._second[1]}.{milliseconds % 1000:03d}Z"
+        return self._second[1], milliseconds
 
     def _state(self) -> tuple[Path, int]:
         return self._path, self._missing
@@ -132,7 +132,7 @@ def _opened(path: Path) -> tuple[int, tuple[int, int]]:
     return file, (found.st_dev, found.st_ino)
 
 
-def _written(record: CallRecord, when: str, arguments: bool) -> bytes:
+def _written(record: CallRecord, second: bytes, milliseconds: int, arguments: bool) -> bytes:
     """One line. What most calls have in common is serialised once, and joined to the rest."""
     standing = _standing(
         record.principal,
@@ -143,12 +143,12 @@ def _written(record: CallRecord, when: str, arguments: bool) -> bytes:
         record.kind,
     )
     digest = arguments_hash(record.arguments)
-    named = "null" if digest is None else f'"{digest}"'
-    line = b'{"time":"%b",%b,"seconds":%b,"arguments_sha256":%b' % (
-        when.encode("ascii"),
+    line = b'{"time":"%b.%03dZ",%b,"seconds":%.6f,"arguments_sha256":%b' % (
+        second,
+        milliseconds,
         standing,
-        repr(round(record.seconds, 6)).encode("ascii"),
-        named.encode("ascii"),
+        record.seconds,
+        b"null" if digest is None else b'"%b"' % digest.encode("ascii"),
     )
     more: dict[str, Any] = {}
     if record.code is not None:
@@ -209,7 +209,10 @@ def _is_plain(value: Any, depth: int = 0) -> bool:
         return all(_is_plain(item, depth + 1) for item in value)
 
     for key, item in value.items():
-        if not key.isascii() or key[:1] == "\0" or not _is_plain(item, depth + 1):
+        if not key.isascii() or key[:1] == "\0":
+            return False
+
+        if type(item) is not str and not _is_plain(item, depth + 1):
             return False
 
     return True

@@ -15,7 +15,7 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan, SpanProcessor
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
-from opentelemetry.sdk.trace.sampling import Decision, Sampler
+from opentelemetry.sdk.trace.sampling import DEFAULT_ON, Decision, Sampler
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.util.types import AttributeValue
 
@@ -52,14 +52,19 @@ class LeanTracer:
             parent = None
 
         trace_id = self._ids.generate_trace_id() if parent is None else parent.trace_id
-        verdict = self._sampler.should_sample(context, trace_id, name, kind, attributes)
-        flags = SAMPLED if verdict.decision is Decision.RECORD_AND_SAMPLE else NOT_SAMPLED
+        if self._sampler is DEFAULT_ON and parent is None:  # takes all; to ask takes a while
+            flags, state = SAMPLED, None
+        else:
+            verdict = self._sampler.should_sample(context, trace_id, name, kind, attributes)
+            flags = SAMPLED if verdict.decision is Decision.RECORD_AND_SAMPLE else NOT_SAMPLED
+            state, attributes = verdict.trace_state, verdict.attributes
+
         span_id = self._ids.generate_span_id()
-        own = trace.SpanContext(trace_id, span_id, False, flags, verdict.trace_state)
+        own = trace.SpanContext(trace_id, span_id, False, flags, state)
         if flags is NOT_SAMPLED:
             return trace.NonRecordingSpan(own)
 
-        return LeanSpan(self, name, own, parent, kind, verdict.attributes)
+        return LeanSpan(self, name, own, parent, kind, attributes)
 
 
 class LeanSpan(trace.Span):

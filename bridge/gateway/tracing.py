@@ -190,7 +190,8 @@ def _context(parent: object, state: object) -> Context:
 
 def _traceparent(own: trace.SpanContext) -> str:
     """A span as others name it (W3C Trace Context, section 3.2)."""
-    return f"00-{own.trace_id:032x}-{own.span_id:016x}-{own.trace_flags:02x}"
+    trace_id, span_id = own.trace_id.to_bytes(16, "big"), own.span_id.to_bytes(8, "big")
+    return f"00-{trace_id.hex()}-{span_id.hex()}-{own.trace_flags:02x}"
 
 
 def _attributes(record: CallRecord) -> dict[str, str]:
