@@ -7,7 +7,7 @@ beginning and its end is ours. Loaded only where tracing is switched on.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from opentelemetry import trace
@@ -47,10 +47,7 @@ class LeanTracer:
         self, name: str, context: Context, kind: trace.SpanKind, attributes: Attributes
     ) -> trace.Span:
         """Begin a span below the one in `context`, if there is one."""
-        parent: trace.SpanContext | None = trace.get_current_span(context).get_span_context()
-        if parent is not None and not parent.is_valid:
-            parent = None
-
+        parent = _parent(context) if context else None
         trace_id = self._ids.generate_trace_id() if parent is None else parent.trace_id
         if self._sampler is DEFAULT_ON and parent is None:  # takes all; to ask takes a while
             flags, state = SAMPLED, None
@@ -67,8 +64,17 @@ class LeanTracer:
         return LeanSpan(self, name, own, parent, kind, attributes)
 
 
+def _parent(context: Context) -> trace.SpanContext | None:
+    found: trace.SpanContext | None = trace.get_current_span(context).get_span_context()
+    return found if found is not None and found.is_valid else None
+
+
 class LeanSpan(trace.Span):
     """A span while it lasts."""
+
+    _events: Sequence[Event] = ()
+    _status = UNSET
+    _ended = False
 
     def __init__(
         self,
@@ -85,9 +91,6 @@ class LeanSpan(trace.Span):
         self._parent = parent
         self._kind = kind
         self._attributes = dict(attributes)
-        self._events: list[Event] = []
-        self._status = UNSET
-        self._ended = False
         self._begun = time.time_ns()
 
     def get_span_context(self) -> trace.SpanContext:
@@ -111,7 +114,7 @@ class LeanSpan(trace.Span):
     ) -> None:
         """Add something that happened; `timestamp` is in nanoseconds since the epoch."""
         if len(self._events) < MOST_EVENTS:
-            self._events.append(Event(name, attributes, timestamp))
+            self._events = [*self._events, Event(name, attributes, timestamp)]
 
     def record_exception(
         self,

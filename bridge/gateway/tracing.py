@@ -148,14 +148,15 @@ class CallSpan:
     @property
     def meta(self) -> Mapping[str, Any]:
         """The client's `_meta`, with this span in the place of the client's own."""
-        own = self._span.get_span_context()
-        if not own.is_valid:
+        # As the tuple that it is: each of its properties is a call.
+        trace_id, span_id, _, flags, state, is_valid = self._span.get_span_context()
+        if not is_valid:
             return self._meta
 
-        meta = {**self._meta, PARENT: _traceparent(own)}
+        meta = {**self._meta, PARENT: _traceparent(trace_id, span_id, flags)}
         meta.pop(STATE, None)
-        if own.trace_state:
-            meta[STATE] = own.trace_state.to_header()
+        if state:
+            meta[STATE] = state.to_header()
 
         return meta
 
@@ -164,11 +165,12 @@ class CallSpan:
         detach(self._mark)
         span = self._span
         if span.is_recording():
-            span.set_attributes(_attributes(record))
-            error = _error_type(record)
+            attributes, error = _attributes(record), _error_type(record)
             if error is not None:
-                span.set_attribute("error.type", error)
+                attributes["error.type"] = error
                 span.set_status(trace.StatusCode.ERROR)
+
+            span.set_attributes(attributes)
 
         span.end()
 
@@ -188,10 +190,10 @@ def _context(parent: object, state: object) -> Context:
     return trace.set_span_in_context(trace.NonRecordingSpan(span), NOWHERE)
 
 
-def _traceparent(own: trace.SpanContext) -> str:
+def _traceparent(trace_id: int, span_id: int, flags: int) -> str:
     """A span as others name it (W3C Trace Context, section 3.2)."""
-    trace_id, span_id = own.trace_id.to_bytes(16, "big"), own.span_id.to_bytes(8, "big")
-    return f"00-{trace_id.hex()}-{span_id.hex()}-{own.trace_flags:02x}"
+    whole, own = trace_id.to_bytes(16, "big").hex(), span_id.to_bytes(8, "big").hex()
+    return f"00-{whole}-{own}-{flags:02x}"
 
 
 def _attributes(record: CallRecord) -> dict[str, str]:

@@ -50,10 +50,8 @@ def takes_tasks(caller: Caller) -> bool:
 
 def _says_nothing(caller: Caller) -> bool:
     """Whether a client brings nothing that its server must be told, as most do."""
-    if caller.meta or caller.capabilities or caller.brought:
-        return False
-
-    return caller.log_level is None
+    told = caller.meta or caller.capabilities or caller.brought
+    return not told and caller.log_level is None
 
 
 def _foreign(meta: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tests.bench import peers
 
@@ -23,13 +23,14 @@ BOTH_ERAS = (FLOOR, OURS, "fastmcp")
 """Who speaks the modern era as well; the others' calls are legacy ones."""
 
 TOKEN = "bench-token-of-no-value"
+METRICS: Final = "metrics"
 EXTRAS: Mapping[str, dict[str, Any]] = {
-    "token": {"serve": {"http": {"token": TOKEN}}},
-    "metrics": {"serve": {"metrics": True}},
-    "audit": {"serve": {"audit": "audit.jsonl"}},
-    "tracing": {"serve": {"tracing": True}},
+    METRICS: {"serve": {"metrics": True}},
+    "token": {"serve": {"metrics": True, "http": {"token": TOKEN}}},
+    "audit": {"serve": {"metrics": True, "audit": "audit.jsonl"}},
+    "tracing": {"serve": {"metrics": True, "tracing": True}},
 }
-"""What a user may switch on, as settings, whose cost is told apart from the rest."""
+"""What a user may switch on, as settings: metrics, which every measurement has, or more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ def contenders(options: Options, upstream: Sequence[str] | str) -> dict[str, lis
     target = [upstream] if isinstance(upstream, str) else list(upstream)
     found = {FLOOR: [sys.executable, "-m", "tests.bench.floor", "{port}", *target]}
     settings = {"url": upstream} if isinstance(upstream, str) else {"command": target}
-    found[OURS] = bridge(options, {"echo": settings}, extra=EXTRAS["metrics"])
+    found[OURS] = bridge(options, {"echo": settings}, extra=EXTRAS[METRICS])
     found |= _fastmcp(options.peers, target)
     if not isinstance(upstream, str):
         found |= _mcp_proxy(options.peers, target) | _node(options.peers, target)

@@ -1,7 +1,8 @@
 """What each thing costs that a user may switch on: `python -m tests.bench.extras`.
 
-The same gateway is up once without and once with each of them, and they take turns. Spans are
-made and not sent, unless OTEL_TRACES_EXPORTER says where: sending them is not bridge's work.
+The same gateway is up once with nothing, once with metrics, as it is compared with others, and once
+with metrics and each of the rest; they take turns. Spans are made and not sent, unless
+OTEL_TRACES_EXPORTER says where: sending them is not bridge's work.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.bench.compare import ERAS, report, turns
-from tests.bench.contenders import ECHO, EXTRAS, OURS, TOKEN, Options, bridge
+from tests.bench.contenders import ECHO, EXTRAS, METRICS, OURS, TOKEN, Options, bridge
 from tests.bench.running import running
 
 
@@ -38,7 +39,10 @@ def measured(options: Options) -> list[dict[str, Any]]:
 
 
 def added(cells: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """CPU in µs that each extra adds to a call, by extra and era: the median over rounds."""
+    """CPU in µs that each extra adds to a call, by extra and era: the median over rounds.
+
+    Metrics are added to nothing, the rest to metrics.
+    """
     costs = {
         (cell["name"], cell["era"]): {run["round"]: run["cpu_us_per_call"] for run in cell["runs"]}
         for cell in cells
@@ -46,7 +50,8 @@ def added(cells: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {name: {} for name in EXTRAS}
     for name, eras in found.items():
         for era in ERAS:
-            more, bare = costs[f"{OURS}+{name}", era], costs[OURS, era]
+            before = OURS if name == METRICS else f"{OURS}+{METRICS}"
+            more, bare = costs[f"{OURS}+{name}", era], costs[before, era]
             both = [more[turn] - bare[turn] for turn in more.keys() & bare.keys()]
             eras[era] = statistics.median(both) if both else math.nan
 
