@@ -118,7 +118,7 @@ class ToolContext(Calling, _Narrow):
                 self._artifacts = invocation.artifacts
 
         self._function_call_id = function_call_id or None
-        self._actions = EventActions() if actions is None else prepared(actions)
+        self._actions = EventActions({}, {}, {}) if actions is None else prepared(actions)
         self._tool_confirmation = tool_confirmation
         self._tracks_artifacts = True
         self.on_progress = on_progress

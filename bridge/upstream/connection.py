@@ -204,7 +204,7 @@ class Connection:
         """This loop's link, if it can be used."""
         owner = self._places.here().owner
         link = None if owner is None else owner.link
-        return link if link is not None and link.is_open else None
+        return link if link is not None and link.channel.is_open else None
 
     async def _connect(self, here: Place) -> Link:
         if self._is_closed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from bridge.core.caller import Caller
@@ -120,7 +120,8 @@ class MCPTool:
         if self.rule is not None:
             await check(ctx, self.rule, self.subject, args)
 
-        options = Options(self.timeout, caller=ctx.caller)
+        caller = ctx.caller
+        options = _plain(self.timeout) if caller is None else Options(self.timeout, caller=caller)
         if ctx.on_progress is None:
             raw = await self._call(args, options)
         else:
@@ -128,10 +129,6 @@ class MCPTool:
                 lambda listen: self._call(args, options._replace(on_progress=listen)),
                 ctx.on_progress,
             )
-
-        if raw.get("resultType", COMPLETE) != COMPLETE:
-            said = f'upstream "{self.upstream}": "{self.own_name}" goes on when its client has'
-            raise UpstreamError(f"{said} come back", raw, is_protocol_error=False)
 
         if raw.get("isError"):
             raise UpstreamError(error_text(raw), raw, is_protocol_error=False)
@@ -152,7 +149,7 @@ class MCPTool:
         if self.mirrored:
             options = options._replace(headers=mirror(self.mirrored, args))
 
-        params: Params = {"name": self.own_name, "arguments": args}
+        params: Params = {"name": self.subject.tool, "arguments": args}
         if self.task is not None:
             params["task"] = self.task
 
@@ -167,7 +164,18 @@ class MCPTool:
         if raw.get("resultType", COMPLETE) == COMPLETE:
             return raw
 
-        return await settle(raw, self.sessions, "tools/call", params, options, started)
+        raw = await settle(raw, self.sessions, "tools/call", params, options, started)
+        if raw.get("resultType", COMPLETE) != COMPLETE:
+            said = f'upstream "{self.upstream}": "{self.own_name}" goes on when its client has'
+            raise UpstreamError(f"{said} come back", raw, is_protocol_error=False)
+
+        return raw
+
+
+@lru_cache(maxsize=64)
+def _plain(timeout: float | None) -> Options:
+    """What a call carries that no MCP client waits for."""
+    return Options(timeout)
 
 
 def tools_from(
