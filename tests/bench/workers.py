@@ -1,9 +1,10 @@
-"""How calls spread over processes: calls/s and CPU with 1 and 2 workers, over one stdio upstream.
+"""How calls spread over processes: `python -m tests.bench.workers`, over one stdio upstream.
 
-    python -m tests.bench.workers [--calls 2000] [--clients 32] [--rounds 3]
-
-No bar: on a machine of few cores the load, the upstream and the workers share them. What is
-counted as CPU are all processes of bridge; the upstream's own is shown beside it.
+More processes carry more calls as long as nothing that all share is busier than they are. On a
+machine of few cores the load, the upstream and the workers share these, so that calls/s show
+little; the CPU of a call, process by process, does: what each worker spends on it, what the one
+that keeps the upstream's conversation does, the upstream itself, and how evenly the calls fall on
+the workers. Beside them stands how many calls/s each of them alone could carry on a core.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,9 @@ import psutil
 
 from tests.bench import running
 
-WORKERS = (1, 2)
+WORKERS = (1, 2, 4)
 UPSTREAM = running.ROOT / "tests" / "bench" / "upstream.py"
+WORKER, KEEPER, SERVER = "worker", "keeper", "upstream"
 
 
 def config(place: Path) -> Path:
@@ -34,21 +36,25 @@ def config(place: Path) -> Path:
     return path
 
 
-def cpu(pid: int) -> tuple[float, float]:
-    """The CPU seconds of bridge's own processes so far, and of what else they started."""
+def cpu(pid: int) -> dict[int, tuple[str, float]]:
+    """What each process is, and its CPU seconds so far. Where there is one worker, it keeps all."""
     parent = psutil.Process(pid)
-    ours = others = 0.0
-    for one in (parent, *parent.children(recursive=True)):
+    children = parent.children(recursive=True)
+    workers = {one.pid for one in children if "bridge.cli.worker" in " ".join(one.cmdline())}
+    found = {}
+    for one in (parent, *children):
         times = one.cpu_times()
-        is_ours = one == parent or "bridge.cli.worker" in " ".join(one.cmdline())
-        ours += (times.user + times.system) * is_ours
-        others += (times.user + times.system) * (not is_ours)
+        kind = WORKER if one.pid in (workers or {pid}) else KEEPER if one == parent else SERVER
+        found[one.pid] = kind, times.user + times.system
 
-    return ours, others
+    return found
 
 
-def measured(server: running.Server, era: str, calls: int, clients: int) -> dict[str, Any]:
-    """One run of the load: calls per second, and µs of CPU per call."""
+def measured(server: running.Server, era: str, calls: int, clients: int) -> dict[str, float]:
+    """One run of the load: calls per second, and µs of CPU per call by kind of process.
+
+    "uneven" is how many times its fair share the busiest worker spent.
+    """
     before = cpu(server.pid)
     argv = [sys.executable, "-m", "tests.bench.load", "--port", str(server.port), "--era", era]
     more = ["--calls", str(calls), "--clients", str(clients), "--pid", str(server.pid)]
@@ -56,22 +62,23 @@ def measured(server: running.Server, era: str, calls: int, clients: int) -> dict
         [*argv, *more], cwd=running.ROOT, capture_output=True, check=True, text=True
     )
     found: dict[str, Any] = json.loads(done.stdout)
-    spent = [1e6 * (now - then) / calls for then, now in zip(before, cpu(server.pid), strict=True)]
+    spent: dict[str, list[float]] = {WORKER: [], KEEPER: [], SERVER: []}
+    for process, (kind, seconds) in cpu(server.pid).items():
+        spent[kind].append(1e6 * (seconds - before.get(process, (kind, 0.0))[1]) / calls)
+
+    sums = {kind: sum(each) for kind, each in spent.items()}
+    uneven = max(spent[WORKER]) * len(spent[WORKER]) / sums[WORKER] if sums[WORKER] else 1.0
     return {
         "calls_per_s": found["calls_per_s"],
-        "bridge_us": spent[0],
-        "upstream_us": spent[1],
         "wrong": found["wrong"],
+        "uneven": uneven,
+        **sums,
     }
 
 
-def main() -> None:
-    """Print a line for each era and number of workers: the median of all rounds."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--calls", type=int, default=2000)
-    parser.add_argument("--clients", type=int, default=32)
-    parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
+def all_measured(rounds: int, calls: int, clients: int) -> dict[str, dict[str, dict[str, float]]]:
+    """The medians of all rounds, by era and number of workers; they take turns."""
+    runs: dict[str, dict[str, list[dict[str, float]]]] = {}
     with tempfile.TemporaryDirectory() as place:
         serve = [sys.executable, "-m", "bridge", "serve", str(config(Path(place)))]
         commands: Mapping[str, list[str]] = {
@@ -79,21 +86,50 @@ def main() -> None:
         }
         with running.running(commands) as servers:
             for server in servers.values():  # connections are taken before who serves has begun
-                measured(server, "modern", options.clients * 4, options.clients)
+                measured(server, "modern", clients * 4, clients)
 
-            for era in ("legacy", "modern"):
-                runs: dict[str, list[dict[str, Any]]] = {name: [] for name in servers}
-                for _ in range(options.rounds):
+            for _ in range(rounds):
+                for era in ("legacy", "modern"):
                     for name, server in servers.items():
-                        one = measured(server, era, options.calls, options.clients)
-                        runs[name].append(one)
+                        one = measured(server, era, calls, clients)
+                        runs.setdefault(era, {}).setdefault(name, []).append(one)
 
-                for name, some in runs.items():
-                    medians = {
-                        key: round(statistics.median(one[key] for one in some), 1)
-                        for key in some[0]
-                    }
-                    print(f"{era:6} workers={name} {json.dumps(medians)}")  # noqa: T201
+    return {
+        era: {
+            name: {key: statistics.median(one[key] for one in some) for key in some[0]}
+            for name, some in each.items()
+        }
+        for era, each in runs.items()
+    }
+
+
+def table(found: dict[str, dict[str, dict[str, float]]]) -> Iterator[str]:
+    """A line for each era and number of workers."""
+    for era, each in found.items():
+        yield f"{era}: µs of CPU per call, and calls/s that it would carry on cores enough"
+        for name, one in each.items():
+            costs = "   ".join(f"{kind} {one[kind]:6.1f}" for kind in (WORKER, KEEPER, SERVER))
+            yield (
+                f"  {name} workers   {costs}   uneven {one['uneven']:4.2f}   "
+                f"{carried(one, int(name)):8.0f} calls/s   wrong {one['wrong']:.0f}"
+            )
+
+
+def carried(one: Mapping[str, float], workers: int) -> float:
+    """How many calls a second the busiest of the processes leaves room for, a core for each."""
+    busiest = max(one[WORKER] * one["uneven"] / workers, one[KEEPER], one[SERVER])
+    return 1e6 / busiest if busiest else 0.0
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--calls", type=int, default=3000)
+    parser.add_argument("--clients", type=int, default=32)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    found = all_measured(options.rounds, options.calls, options.clients)
+    sys.stdout.writelines(f"{line}\n" for line in table(found))
 
 
 if __name__ == "__main__":
