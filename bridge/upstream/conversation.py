@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -108,7 +108,9 @@ class Conversation:
         if seat in self._seats:
             self._let_go()
 
-    async def request(self, seat: Seat, method: str, params: Params, options: Options) -> Result:
+    def request(
+        self, seat: Seat, method: str, params: Params, options: Options
+    ) -> Awaitable[Result]:
         """Send one request, as it is; see `Channel.request`.
 
         What concerns all processes together is settled here: which resources are followed, and
@@ -116,12 +118,12 @@ class Conversation:
         """
         link = self._live()
         if link.era == "legacy" and method in (SUBSCRIBE, UNSUBSCRIBE):
-            return await self._follow(seat, link, method, params, options)
+            return self._follow(seat, link, method, params, options)
 
         if link.era == "legacy" and method == SET_LEVEL:
-            return await self._set_level(link, params, options)
+            return self._set_level(link, params, options)
 
-        return await link.channel.request(method, params, options)
+        return link.channel.request(method, params, options)
 
     async def notify(self, method: str, params: Params) -> None:
         """Send one notification; see `Channel.notify`."""

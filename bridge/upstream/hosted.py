@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -87,7 +87,9 @@ class HostedChannel(asyncio.Protocol, Negotiated):
         self._write(wanted)
         return await self._opened
 
-    async def request(self, method: str, params: Params, options: Options = NO_OPTIONS) -> Result:
+    def request(
+        self, method: str, params: Params, options: Options = NO_OPTIONS
+    ) -> Coroutine[Any, Any, Result]:
         """Send one request and return its result; see `Channel.request`."""
         beside: Message = {}
         if options.caller is not None:
@@ -99,7 +101,7 @@ class HostedChannel(asyncio.Protocol, Negotiated):
         def send(message: Message) -> None:
             self._write({**message, **beside})
 
-        return await self.correlator.ask(method, params, options, send)
+        return self.correlator.ask(method, params, options, send)
 
     async def notify(self, method: str, params: Params) -> None:
         """Send one notification; see `Channel.notify`."""

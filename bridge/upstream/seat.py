@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Protocol
 
@@ -27,7 +27,9 @@ MOST_UNREAD = 4
 class Table(Protocol):
     """The conversation that a seat is at."""
 
-    async def request(self, seat: Seat, method: str, params: Params, options: Options) -> Result:
+    def request(
+        self, seat: Seat, method: str, params: Params, options: Options
+    ) -> Awaitable[Result]:
         """Send one request to the server; see `Channel.request`."""
         ...
 

@@ -20,7 +20,19 @@ from pathlib import Path
 from typing import Any
 
 from bridge.version import VERSION
-from tests.bench import calls, compare, embedding, extras, idle, imports, many, payload, peers, plot
+from tests.bench import (
+    calls,
+    compare,
+    embedding,
+    extras,
+    idle,
+    imports,
+    many,
+    payload,
+    peers,
+    plot,
+    workers,
+)
 from tests.bench.bars import bars
 from tests.bench.contenders import Options
 from tests.bench.running import end_in_order
@@ -42,6 +54,7 @@ def parts(options: Options, quick: bool) -> dict[str, Part]:
         "payload": (partial(payload.measured, options), payload.table),
         "many": (partial(many.measured, options), many.table),
         "idle": (partial(idle.measured, options, share), idle.table),
+        "workers": (partial(workers.measured, options), workers.table),
         "embedding": (partial(embedding.measured, 5 if quick else 15), embedding.table),
         "imports": (partial(imports.measured, 3 if quick else imports.ROUNDS), imports.table),
         "calls": (pipeline, _pipeline_table),

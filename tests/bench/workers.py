@@ -9,31 +9,26 @@ the workers. Beside them stands how many calls/s each of them alone could carry 
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import psutil
 
 from tests.bench import running
+from tests.bench.compare import ERAS, report
+from tests.bench.contenders import ECHO, Options, bridge
+
+Found: TypeAlias = dict[str, dict[str, dict[str, float]]]
 
 WORKERS = (1, 2, 4)
-UPSTREAM = running.ROOT / "tests" / "bench" / "upstream.py"
+MANY = 8
+"""How many times the calls of a comparison: CPU is counted in steps of 10 ms here."""
+
 WORKER, KEEPER, SERVER = "worker", "keeper", "upstream"
-
-
-def config(place: Path) -> Path:
-    """A configuration with the one upstream, as its own tools are named."""
-    path = place / "workers.yaml"
-    echo = {"command": [sys.executable, str(UPSTREAM)], "prefix": ""}
-    path.write_text(json.dumps({"upstreams": {"echo": echo}}), "utf-8")
-    return path
 
 
 def cpu(pid: int) -> dict[int, tuple[str, float]]:
@@ -50,7 +45,7 @@ def cpu(pid: int) -> dict[int, tuple[str, float]]:
     return found
 
 
-def measured(server: running.Server, era: str, calls: int, clients: int) -> dict[str, float]:
+def one_run(server: running.Server, era: str, calls: int, clients: int) -> dict[str, float]:
     """One run of the load: calls per second, and µs of CPU per call by kind of process.
 
     "uneven" is how many times its fair share the busiest worker spent.
@@ -76,23 +71,21 @@ def measured(server: running.Server, era: str, calls: int, clients: int) -> dict
     }
 
 
-def all_measured(rounds: int, calls: int, clients: int) -> dict[str, dict[str, dict[str, float]]]:
+def measured(options: Options) -> Found:
     """The medians of all rounds, by era and number of workers; they take turns."""
+    calls, clients = options.calls * MANY, max(options.clients)
     runs: dict[str, dict[str, list[dict[str, float]]]] = {}
-    with tempfile.TemporaryDirectory() as place:
-        serve = [sys.executable, "-m", "bridge", "serve", str(config(Path(place)))]
-        commands: Mapping[str, list[str]] = {
-            str(count): [*serve, "--port", "{port}", "--workers", str(count)] for count in WORKERS
-        }
-        with running.running(commands) as servers:
-            for server in servers.values():  # connections are taken before who serves has begun
-                measured(server, "modern", clients * 4, clients)
+    serve = bridge(options, {"echo": {"command": ECHO}}, WORKER)
+    commands = {str(count): [*serve, "--workers", str(count)] for count in WORKERS}
+    with running.running(commands) as servers:
+        for server in servers.values():  # connections are taken before who serves has begun
+            one_run(server, "modern", clients * 4, clients)
 
-            for _ in range(rounds):
-                for era in ("legacy", "modern"):
-                    for name, server in servers.items():
-                        one = measured(server, era, calls, clients)
-                        runs.setdefault(era, {}).setdefault(name, []).append(one)
+        for _ in range(options.rounds):
+            for era in ERAS:
+                for name, server in servers.items():
+                    one = one_run(server, era, calls, clients)
+                    runs.setdefault(era, {}).setdefault(name, []).append(one)
 
     return {
         era: {
@@ -103,7 +96,7 @@ def all_measured(rounds: int, calls: int, clients: int) -> dict[str, dict[str, d
     }
 
 
-def table(found: dict[str, dict[str, dict[str, float]]]) -> Iterator[str]:
+def table(found: Found) -> Iterator[str]:
     """A line for each era and number of workers."""
     for era, each in found.items():
         yield f"{era}: µs of CPU per call, and calls/s that it would carry on cores enough"
@@ -121,17 +114,5 @@ def carried(one: Mapping[str, float], workers: int) -> float:
     return 1e6 / busiest if busiest else 0.0
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--calls", type=int, default=3000)
-    parser.add_argument("--clients", type=int, default=32)
-    parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
-    found = all_measured(options.rounds, options.calls, options.clients)
-    sys.stdout.writelines(f"{line}\n" for line in table(found))
-
-
 if __name__ == "__main__":
-    running.end_in_order()
-    main()
+    report(__doc__, measured, table)
