@@ -70,7 +70,7 @@ class Guard:
 
     `app` finds in the scope the whole body of a POST, the headers as text with the whitespace
     around them gone, and the principal. Where these are there already, the very same head has
-    been let in before (`downstream.repeated`).
+    been let in before: `downstream.repeated` alone puts them there, no client can.
     """
 
     def __init__(

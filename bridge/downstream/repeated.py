@@ -1,9 +1,9 @@
 """HTTP/1.1 for clients that send the same head again and again, as clients of MCP do.
 
 Uvicorn's protocol for httptools reads the first request of each kind, and whatever is not plain.
-A request that comes whole, with the head of the one before it on its connection but for the length
-of its body, is not read again: what was read of that head, and the guard's verdict on it, hold for
-this one too. It is answered in one piece where it can be.
+A head that is that of the request before it on its connection, but for the length of the body, is
+not read again: what was read of it, and the guard's verdict on it, hold for this one too. Its body
+may come with it or after it. It is answered in one piece where it can be.
 """
 
 from __future__ import annotations
@@ -24,10 +24,15 @@ from bridge.downstream.reply import LONGEST_WHOLE, WHOLE
 
 POST: Final = b"POST "
 END: Final = b"\r\n\r\n"
-LENGTH: Final = re.compile(rb"\r\ncontent-length: *([0-9]{1,9})\r\n", re.IGNORECASE)
+DIGITS: Final = 9
+LENGTH: Final = re.compile(rb"\r\ncontent-length: *([0-9]{1,%d})\r\n" % DIGITS, re.IGNORECASE)
 LONGEST_HEAD: Final = 8192
-NOT_PLAIN: Final = frozenset({b"connection", b"expect", b"transfer-encoding", b"upgrade"})
+NOT_PLAIN: Final = frozenset({b"expect", b"proxy-connection", b"transfer-encoding", b"upgrade"})
 """What may change how a message is read, or what becomes of its connection."""
+
+CONNECTION: Final = b"connection"
+KEPT: Final = b"keep-alive"
+"""Of the header that says most of a connection, only this changes nothing in HTTP/1.1."""
 
 Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 
@@ -35,44 +40,62 @@ Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 class Head:
     """The head of a request that was read, with a gap where the length of the body stands.
 
-    `scope` is that request's, with what the guard has written there.
+    `scope` is that very request's: the guard writes there what it finds, and it is used again only
+    once that request was answered. What the guard has refused, it has not written.
     """
 
-    __slots__ = ("_after", "_before", "_gap", "_start", "headers", "scope")
+    __slots__ = ("_after", "_after_length", "_before", "_gap", "headers", "scope")
 
     def __init__(self, before: bytes, after: bytes, scope: Any) -> None:
         self._before = before
         self._after = after
-        self._start = len(before)
-        self._gap = len(after)
+        self._gap = len(before)
+        self._after_length = len(after)
         self.scope = scope
         self.headers = [pair for pair in scope["headers"] if pair[0] != CONTENT_LENGTH]
 
-    def body(self, data: bytes) -> bytes | None:
-        """The body, if `data` is this head and the whole body after it, and nothing more."""
+    def split(self, data: bytes) -> tuple[int, bytes] | None:
+        """The length of the body and what is there of it, if `data` begins with this head.
+
+        None also if there is more than this one request.
+        """
         if not data.startswith(self._before):
             return None
 
-        start = self._start
-        end = data.find(b"\r", start, start + 10)
-        if end < 0 or not data.startswith(self._after, end):
+        gap = self._gap
+        end = data.find(b"\r", gap, gap + DIGITS + 1)
+        digits = data[gap:end]
+        if end < 0 or not digits.isdigit() or not data.startswith(self._after, end):
             return None
 
-        length, body = data[start:end], data[end + self._gap :]
-        return body if length.isdigit() and int(length) == len(body) else None
+        length, body = int(digits), data[end + self._after_length :]
+        return (length, body) if len(body) <= length else None
 
 
 def head_of(data: bytes, scope: Any) -> Head | None:
-    """The head of a request that was read as `scope`, if `data` is all of it and it is plain."""
+    """The head of the one request that `data` was read as; None if it is not plain.
+
+    It is if each of its lines is one of the headers that the parser has read, with no line folded
+    or ended in another way, if it says once how long the body is, and nothing else of how it is
+    to be read.
+    """
     end = data.find(END, 0, LONGEST_HEAD)
-    names = [name for name, _ in scope["headers"]]
+    headers = scope["headers"]
+    names = [name for name, _ in headers]
     if end < 0 or not data.startswith(POST) or not NOT_PLAIN.isdisjoint(names):
+        return None
+
+    if any(name == CONNECTION and value.lower() != KEPT for name, value in headers):
         return None
 
     head = data[: end + len(END)]
     length = LENGTH.search(head)
-    is_as_read = head.count(b"\n") == len(names) + 2 and names.count(CONTENT_LENGTH) == 1
-    if length is None or not is_as_read or scope["http_version"] != "1.1":
+    lines_of_others = 2  # the first, and the empty one
+    is_as_read = head.count(b"\n") == len(names) + lines_of_others
+    if length is None or not is_as_read or names.count(CONTENT_LENGTH) != 1:
+        return None
+
+    if scope["http_version"] != "1.1":
         return None
 
     start, after = length.span(1)
@@ -97,11 +120,11 @@ class Cycle(RequestResponseCycle):
             await super().send({"type": "http.response.body", "body": body})
             return
 
-        standing, length = LINES.of(self.default_headers), b"content-length: %d\r\n\r\n" % len(body)
+        length = b"content-length: %d\r\n\r\n" % len(body)
+        standing = LINES.of(self.default_headers)
+        whole = b"".join((STATUS_LINE[status], standing, lines(headers), length, body))
         self.response_started = self.response_complete = True
-        self.transport.write(
-            b"".join((STATUS_LINE[status], standing, lines(headers), length, body))
-        )
+        self.transport.write(whole)
         self.message_event.set()
         self.on_response()
 
@@ -113,28 +136,22 @@ class HttpProtocol(HttpToolsProtocol):
         """As uvicorn makes it."""
         super().__init__(*args, **options)
         self._known: Head | None = None
-        self._begun = 0
+        self._missing = 0
+        self._requests = 0
         self._is_reading = False
         self._idle_since = 0.0
 
     def data_received(self, data: bytes) -> None:
         """Take what the client sent."""
-        was_reading, begun, known = self._is_reading, self._begun, self._known
-        if known is not None and self.cycle.response_complete and self._may_begin():
-            body = known.body(data)
-            if body is not None:
-                self._begin(known, body)
-                return
+        if self._missing:
+            data = self._without_body(data)
 
-        self._known = None
-        super().data_received(data)
-        is_one = not was_reading and self._begun == begun + 1 and not self._is_reading
-        if is_one and not self.transport.is_closing():
-            self._known = head_of(data, self.scope)
+        if data and not self._is_known(data):
+            self._parse(data)
 
     def on_message_begin(self) -> None:
         """The parser has seen the first byte of a request."""
-        self._begun += 1
+        self._requests += 1
         self._is_reading = True
         super().on_message_begin()
 
@@ -149,9 +166,8 @@ class HttpProtocol(HttpToolsProtocol):
         The timer of a connection that waits stays when the next request comes: to set one anew
         for each costs more than to look, when it rings, since when nothing has come.
         """
-        if self._known is not None:
-            self._known.scope.pop(BODY, None)  # which may be large
-
+        scope: Any = self.cycle.scope
+        scope.pop(BODY, None)  # which may be large, and the scope stays a while
         if self.timeout_keep_alive_task is None or self.pipeline or self.flow.read_paused:
             super().on_response_complete()
         else:
@@ -173,15 +189,61 @@ class HttpProtocol(HttpToolsProtocol):
                 left, self.timeout_keep_alive_handler
             )
 
+    def _parse(self, data: bytes) -> None:
+        """Have the parser read it, and keep the head where it is all of one plain request.
+
+        It is all of one if the parser stood between two requests before, has seen one begin and
+        stands between two again.
+        """
+        self._known = None
+        was_reading, requests = self._is_reading, self._requests
+        super().data_received(data)
+        is_one = not was_reading and not self._is_reading and self._requests == requests + 1
+        if is_one and not self.transport.is_closing():
+            self._known = head_of(data, self.scope)
+
+    def _is_known(self, data: bytes) -> bool:
+        """Begin the request, if its head is known; the body may follow, if it is not long."""
+        known = self._known
+        if known is None or not self.cycle.response_complete or not self._may_begin():
+            return False
+
+        found = known.split(data)
+        if found is None:
+            return False
+
+        length, body = found
+        self._missing = length - len(body)
+        if not self._missing:
+            self._begin(known, {BODY: body})
+        elif length <= LONGEST_WHOLE:
+            self._begin(known, {})
+            self.cycle.body += body
+        else:
+            self._missing = 0
+            return False
+
+        return True
+
+    def _without_body(self, data: bytes) -> bytes:
+        """Take the rest of a body, as far as it is there; return what comes after it."""
+        part, rest = data[: self._missing], data[self._missing :]
+        self._missing -= len(part)
+        self.cycle.body += part
+        self.cycle.more_body = self._missing > 0
+        self.cycle.message_event.set()
+        return rest
+
     def _may_begin(self) -> bool:
         """Whether there is room for another request, and its connection is not about to end."""
         limit = self.limit_concurrency
         is_full = limit is not None and max(len(self.connections), len(self.tasks)) >= limit
         return not is_full and not self.transport.is_closing()
 
-    def _begin(self, head: Head, body: bytes) -> None:
-        known = {"headers": head.headers, "extensions": EXTENSIONS, BODY: body}
-        scope: Any = {**head.scope, **known}
+    def _begin(self, head: Head, more: dict[str, bytes]) -> None:
+        """As uvicorn does once it has read a head; nothing of it is logged here."""
+        known = {"headers": head.headers, "extensions": EXTENSIONS}
+        scope: Any = {**head.scope, **known, **more}
         self.scope, self.headers = scope, head.headers
         self.cycle = cycle = Cycle(
             scope=scope,
@@ -202,7 +264,10 @@ class HttpProtocol(HttpToolsProtocol):
 
 
 class Lines:
-    """Headers that stand for a while, as they go out: uvicorn makes a list of them each second."""
+    """Headers that stand for a while, as they go out: uvicorn makes a new list of them each second,
+
+    and until then it is the same list.
+    """
 
     def __init__(self) -> None:
         self._headers: list[tuple[bytes, bytes]] | None = None

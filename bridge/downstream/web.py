@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 from collections.abc import Awaitable, Callable, Collection, Generator, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -22,13 +22,16 @@ from bridge.downstream.heads import end_slow_heads
 from bridge.downstream.names import WILDCARDS, Names, names_of
 from bridge.errors import ConfigError
 
-PARSER: Any
+PARSER: Any = "h11"
 """What reads HTTP: httptools where it is installed, which is several times as fast as h11."""
 
-try:
-    from bridge.downstream.repeated import HttpProtocol as PARSER
-except ImportError:
-    PARSER = "h11"
+with suppress(ImportError):
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+    PARSER = HttpToolsProtocol  # as it comes, should a later uvicorn be another than ours builds on
+    from bridge.downstream.repeated import HttpProtocol
+
+    PARSER = HttpProtocol
 
 LAST_WORDS = 1
 """Seconds that calls get to tell their clients that they were ended."""
