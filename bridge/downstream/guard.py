@@ -107,6 +107,8 @@ class Guard:
             await self._app(scope, receive, send)
         except Refused as refused:
             await refused.response(scope, receive, send)
+        finally:
+            scope.pop(BODY, None)  # it may be large, and the scope stays with its connection
 
     def _headers(self, scope: Scope) -> dict[str, str]:
         """The headers by lower-case name. Not every parser strips them (RFC 9110, section 5.5)."""

@@ -1,40 +1,40 @@
 """HTTP/1.1 for clients that send the same head again and again, as clients of MCP do.
 
 Uvicorn's protocol for httptools reads the first request of each kind, and whatever is not plain.
-A head that is that of the request before it on its connection, but for the length of the body, is
-not read again: what was read of it, and the guard's verdict on it, hold for this one too. Its body
-may come with it or after it. It is answered in one piece where it can be.
+A head that came on its connection before, but for the length of the body, is not read again: what
+was read of it, and the guard's verdict on it, hold for this one too. Its body may come with it or
+after it. It is answered in one piece where it can be.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-from uvicorn.protocols.http.httptools_impl import (
-    STATUS_LINE,
-    HttpToolsProtocol,
-    RequestResponseCycle,
-)
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from bridge.downstream.guard import BODY, CONTENT_LENGTH
-from bridge.downstream.reply import LONGEST_WHOLE, WHOLE
+from bridge.downstream.in_one_piece import EXTENSIONS, Cycle
+from bridge.downstream.reply import LONGEST_WHOLE
 
 POST: Final = b"POST "
 END: Final = b"\r\n\r\n"
 DIGITS: Final = 9
 LENGTH: Final = re.compile(rb"\r\ncontent-length: *([0-9]{1,%d})\r\n" % DIGITS, re.IGNORECASE)
 LONGEST_HEAD: Final = 8192
+MOST_HEADS: Final = 8
+"""How many are known of one connection: a modern client's name the tool that is called."""
+
+PATIENCE: Final = 4 * MOST_HEADS
+"""How many are learnt in a row that do not come again, until a connection's are learnt no more."""
+
 NOT_PLAIN: Final = frozenset({b"expect", b"proxy-connection", b"transfer-encoding", b"upgrade"})
 """What may change how a message is read, or what becomes of its connection."""
 
 CONNECTION: Final = b"connection"
 KEPT: Final = b"keep-alive"
 """Of the header that says most of a connection, only this changes nothing in HTTP/1.1."""
-
-Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 
 
 class Head:
@@ -102,40 +102,14 @@ def head_of(data: bytes, scope: Any) -> Head | None:
     return Head(head[:start], head[after:], scope)
 
 
-class Cycle(RequestResponseCycle):
-    """One request whose head is known, and its response."""
-
-    async def send(self, message: Any) -> None:
-        """See ASGI; a response in one message is known here too."""
-        if message["type"] != WHOLE:
-            await super().send(message)
-            return
-
-        status, headers, body = message["status"], message["headers"], message["body"]
-        is_odd = self.response_started or self.disconnected or not self.keep_alive
-        if is_odd or self.flow.write_paused or len(body) > LONGEST_WHOLE:
-            headers = [*headers, (CONTENT_LENGTH, b"%d" % len(body))]
-            start: Any = {"type": "http.response.start", "status": status, "headers": headers}
-            await super().send(start)
-            await super().send({"type": "http.response.body", "body": body})
-            return
-
-        length = b"content-length: %d\r\n\r\n" % len(body)
-        standing = LINES.of(self.default_headers)
-        whole = b"".join((STATUS_LINE[status], standing, lines(headers), length, body))
-        self.response_started = self.response_complete = True
-        self.transport.write(whole)
-        self.message_event.set()
-        self.on_response()
-
-
 class HttpProtocol(HttpToolsProtocol):
     """One connection."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         """As uvicorn makes it."""
         super().__init__(*args, **options)
-        self._known: Head | None = None
+        self._heads: list[Head] = []
+        self._learnt_in_vain = 0
         self._missing = 0
         self._requests = 0
         self._is_reading = False
@@ -166,8 +140,6 @@ class HttpProtocol(HttpToolsProtocol):
         The timer of a connection that waits stays when the next request comes: to set one anew
         for each costs more than to look, when it rings, since when nothing has come.
         """
-        scope: Any = self.cycle.scope
-        scope.pop(BODY, None)  # which may be large, and the scope stays a while
         if self.timeout_keep_alive_task is None or self.pipeline or self.flow.read_paused:
             super().on_response_complete()
         else:
@@ -195,29 +167,38 @@ class HttpProtocol(HttpToolsProtocol):
         It is all of one if the parser stood between two requests before, has seen one begin and
         stands between two again.
         """
-        self._known = None
         was_reading, requests = self._is_reading, self._requests
         super().data_received(data)
         is_one = not was_reading and not self._is_reading and self._requests == requests + 1
-        if is_one and not self.transport.is_closing():
-            self._known = head_of(data, self.scope)
+        if is_one and self._learnt_in_vain < PATIENCE:
+            self._learn(head_of(data, self.scope))
+
+    def _learn(self, head: Head | None) -> None:
+        self._learnt_in_vain += 1
+        if self._learnt_in_vain == PATIENCE:
+            self._heads.clear()
+        elif head is not None:
+            self._heads = [head, *self._heads[: MOST_HEADS - 1]]
 
     def _is_known(self, data: bytes) -> bool:
         """Begin the request, if its head is known; the body may follow, if it is not long."""
-        known = self._known
-        if known is None or not self.cycle.response_complete or not self._may_begin():
+        if not self._heads or self._is_reading or not self._may_begin():
             return False
 
-        found = known.split(data)
-        if found is None:
+        for known in self._heads:
+            found = known.split(data)
+            if found is not None:
+                break
+        else:
             return False
 
         length, body = found
+        self._learnt_in_vain = 0
         self._missing = length - len(body)
         if not self._missing:
-            self._begin(known, {BODY: body})
+            self._begin(known, body)
         elif length <= LONGEST_WHOLE:
-            self._begin(known, {})
+            self._begin(known, None)
             self.cycle.body += body
         else:
             self._missing = 0
@@ -235,15 +216,18 @@ class HttpProtocol(HttpToolsProtocol):
         return rest
 
     def _may_begin(self) -> bool:
-        """Whether there is room for another request, and its connection is not about to end."""
+        """Whether there is room for another request, here and in the whole server."""
         limit = self.limit_concurrency
         is_full = limit is not None and max(len(self.connections), len(self.tasks)) >= limit
-        return not is_full and not self.transport.is_closing()
+        return self.cycle.response_complete and not is_full and not self.transport.is_closing()
 
-    def _begin(self, head: Head, more: dict[str, bytes]) -> None:
+    def _begin(self, head: Head, body: bytes | None) -> None:
         """As uvicorn does once it has read a head; nothing of it is logged here."""
-        known = {"headers": head.headers, "extensions": EXTENSIONS}
-        scope: Any = {**head.scope, **known, **more}
+        scope: Any = {**head.scope, "headers": head.headers, "extensions": EXTENSIONS}
+        scope.pop(BODY, None)  # that of another request, if it is still there
+        if body is not None:
+            scope[BODY] = body
+
         self.scope, self.headers = scope, head.headers
         self.cycle = cycle = Cycle(
             scope=scope,
@@ -261,31 +245,3 @@ class HttpProtocol(HttpToolsProtocol):
         task = self.loop.create_task(cycle.run_asgi(self.app))
         task.add_done_callback(self.tasks.discard)
         self.tasks.add(task)
-
-
-class Lines:
-    """Headers that stand for a while, as they go out: uvicorn makes a new list of them each second,
-
-    and until then it is the same list.
-    """
-
-    def __init__(self) -> None:
-        self._headers: list[tuple[bytes, bytes]] | None = None
-        self._lines = b""
-
-    def of(self, headers: list[tuple[bytes, bytes]]) -> bytes:
-        """The lines of these headers, for which it is asked again and again."""
-        if headers is not self._headers:
-            self._headers, self._lines = headers, lines(tuple(headers))
-
-        return self._lines
-
-
-@lru_cache(maxsize=1024)
-def lines(headers: Headers) -> bytes:
-    """Headers as they go out. A session's answers have the same again and again."""
-    return b"".join([b"%s: %s\r\n" % pair for pair in headers])
-
-
-LINES: Final = Lines()
-EXTENSIONS: Final[dict[str, dict[object, object]]] = {WHOLE: {}}

@@ -15,8 +15,8 @@ import httpx2
 import pytest
 from anyio.abc import SocketStream
 
-from bridge.downstream.guard import BODY, Bounds
-from bridge.downstream.repeated import NOT_PLAIN, Head, HttpProtocol, head_of
+from bridge.downstream.guard import Bounds
+from bridge.downstream.repeated import MOST_HEADS, NOT_PLAIN, PATIENCE, Head, HttpProtocol, head_of
 from bridge.downstream.reply import LONGEST_WHOLE
 from tests.downstream import fronts
 from tests.downstream.fronts import Transport, handlers_of, serving
@@ -87,9 +87,9 @@ def repeats(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     found: list[bytes] = []
     begin = HttpProtocol._begin
 
-    def noted(self: HttpProtocol, head: Head, more: dict[str, bytes]) -> None:
-        found.append(more.get(BODY, LATER))
-        begin(self, head, more)
+    def noted(self: HttpProtocol, head: Head, body: bytes | None) -> None:
+        found.append(LATER if body is None else body)
+        begin(self, head, body)
 
     monkeypatch.setattr(HttpProtocol, "_begin", noted)
     return found
@@ -138,7 +138,7 @@ async def test_a_head_that_differs_is_read(repeats: list[bytes]) -> None:
         assert (await ask(stream, post(body_of(5), right)))[0] == 200
         assert (await ask(stream, post(body_of(6), right, path="/elsewhere")))[0] == 404
 
-    assert repeats == [body_of(5)]
+    assert repeats == [body_of(4), body_of(5)]
 
 
 async def test_a_head_that_was_refused_is_refused_again(repeats: list[bytes]) -> None:
@@ -289,7 +289,7 @@ async def test_pieces_of_heads_and_pairs_are_put_together_by_the_parser(
         assert [int(one) for one in re.findall(rb'"id":(\d+)', found)] == [3, 4]
         assert (await ask(stream, post(body_of(5))))[0] == 200
 
-    assert repeats == []
+    assert repeats == [body_of(5)]
 
 
 async def test_a_body_that_reads_like_a_request_is_a_body(repeats: list[bytes]) -> None:
@@ -302,6 +302,82 @@ async def test_a_body_that_reads_like_a_request_is_a_body(repeats: list[bytes]) 
         assert (await ask(stream, post(body_of(3))))[0] == 200
 
     assert repeats == [LATER, body_of(3)]
+
+
+async def test_the_body_of_an_unknown_head_may_read_like_a_known_request(
+    repeats: list[bytes],
+) -> None:
+    async with connected() as stream:
+        assert (await ask(stream, post(body_of(1))))[0] == 200
+        inner = post(body_of(2))
+        await in_pieces(
+            stream, post(inner, "X-More: 1"), len(post(inner, "X-More: 1")) - len(inner)
+        )
+        assert (await answer(stream))[0] == 400  # it is no JSON
+        assert (await ask(stream, post(body_of(3))))[0] == 200
+
+    assert repeats == [body_of(3)]
+
+
+async def test_a_known_request_inside_of_another_head_is_none(repeats: list[bytes]) -> None:
+    async with connected() as stream:
+        assert (await ask(stream, post(body_of(1))))[0] == 200
+        outer = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-More: "
+        await in_pieces(stream, outer + post(body_of(2)), len(outer))
+        assert (await answer(stream))[0] == 421  # as the parser reads it, Host came twice
+
+    assert repeats == []
+
+
+async def test_a_known_request_in_a_body_that_nobody_reads_is_none(repeats: list[bytes]) -> None:
+    async with connected(token="s3cret") as stream:
+        right = "Authorization: Bearer s3cret"
+        assert (await ask(stream, post(body_of(1), right)))[0] == 200
+        outer = post(inner := post(body_of(2), right))  # without the token
+        await stream.send(outer[: -len(inner)])
+        assert (await answer(stream))[0] == 401
+        await stream.send(inner)
+        await anyio.sleep(0.05)
+        status, _, body = await ask(stream, post(body_of(3), right))
+        assert (status, json.loads(body)["id"]) == (200, 3)
+
+    assert repeats == [body_of(3)]
+
+
+async def test_heads_that_never_come_again_are_learnt_no_more(
+    monkeypatch: pytest.MonkeyPatch, repeats: list[bytes]
+) -> None:
+    made: list[HttpProtocol] = []
+    init = HttpProtocol.__init__
+
+    def noted(self: HttpProtocol, *args: Any, **options: Any) -> None:
+        init(self, *args, **options)
+        made.append(self)
+
+    monkeypatch.setattr(HttpProtocol, "__init__", noted)
+    async with connected() as stream:
+        for number in range(PATIENCE + 3):
+            assert (await ask(stream, post(body_of(number), f"X-More: {number}")))[0] == 200
+
+        assert made[0]._heads == []
+        for number in range(2):
+            assert (await ask(stream, post(body_of(number))))[0] == 200
+
+    assert repeats == []
+
+
+async def test_several_heads_are_known_at_once_and_not_too_many(repeats: list[bytes]) -> None:
+    async with connected() as stream:
+        for number in range(2 * (MOST_HEADS + 1)):
+            more = f"X-More: {number % (MOST_HEADS + 1)}"
+            assert (await ask(stream, post(body_of(number), more)))[0] == 200
+
+        assert repeats == []
+        for number in range(2 * MOST_HEADS):
+            more = f"X-Less: {number % MOST_HEADS}"
+            assert (await ask(stream, post(body_of(number), more)))[0] == 200
+
+    assert repeats == [body_of(number) for number in range(MOST_HEADS, 2 * MOST_HEADS)]
 
 
 async def test_what_comes_while_a_known_head_is_served_waits_for_it(repeats: list[bytes]) -> None:
@@ -320,6 +396,24 @@ async def test_what_comes_while_a_known_head_is_served_waits_for_it(repeats: lis
 
     assert [int(one) for one in re.findall(rb'"id":(\d+)', found)] == [2, 3, 4]
     assert repeats == [body_of(2, "until")]
+
+
+async def test_no_body_is_taken_for_that_of_another_request(repeats: list[bytes]) -> None:
+    runs = Runs()
+    async with connected(runs) as stream:
+        await stream.send(post(body_of(1, "until"), name="until"))
+        with anyio.fail_after(30):
+            await runs.started.wait()
+
+        await stream.send(post(body_of(2)))  # it waits for the one before
+        await anyio.sleep(0.05)
+        runs.go_on.set()
+        await until(stream, b'"id":2')
+        whole = post(body_of(3, "until"), name="until")
+        await in_pieces(stream, whole, len(whole) - len(body_of(3, "until")))
+        assert json.loads((await answer(stream))[2])["id"] == 3
+
+    assert repeats == [LATER]
 
 
 async def test_a_client_that_leaves_ends_its_call(repeats: list[bytes]) -> None:
@@ -414,7 +508,8 @@ async def test_the_same_bytes_are_answered_as_by_the_plain_protocol(
     ours = [await talk(pieces) for pieces in scripts]
     assert repeats
     monkeypatch.setattr("bridge.downstream.web.PARSER", PLAIN)
-    assert ours == [await talk(pieces) for pieces in scripts]
+    for pieces, answers in zip(scripts, ours, strict=True):
+        assert answers == await talk(pieces), pieces
 
 
 def test_only_a_plain_whole_head_is_kept() -> None:
