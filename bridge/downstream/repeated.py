@@ -26,7 +26,7 @@ LONGEST_HEAD: Final = 8192
 MOST_HEADS: Final = 8
 """How many are known of one connection: a modern client's name the tool that is called."""
 
-PATIENCE: Final = 4 * MOST_HEADS
+PATIENCE: Final = 2 * MOST_HEADS
 """How many are learnt in a row that do not come again, until a connection's are learnt no more."""
 
 NOT_PLAIN: Final = frozenset({b"expect", b"proxy-connection", b"transfer-encoding", b"upgrade"})
