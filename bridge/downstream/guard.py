@@ -155,7 +155,7 @@ class Guard:
         Raises:
             Refused: It is too long (413), or too slow (408).
         """
-        declared = headers.pop(CONTENT_LENGTH.decode(), "")
+        declared = headers.pop("content-length", "")
         if declared.isdecimal():
             self._check(int(declared))
 

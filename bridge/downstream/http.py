@@ -25,7 +25,7 @@ from bridge.downstream.modern import STATUS, admitted, unsupported
 from bridge.downstream.neighbours import ALONE, Neighbours
 from bridge.downstream.pages import NO_PAGES, Load, Page, beside
 from bridge.downstream.posted import is_answer, is_call, message_of, unreadable
-from bridge.downstream.reply import Reply, empty
+from bridge.downstream.reply import Reply, in_two
 from bridge.downstream.sessions import Session, Sessions
 from bridge.downstream.spread import AT_HOME, Spread, is_at_home
 from bridge.downstream.streams import HEADERS as STREAM_HEADERS
@@ -136,7 +136,7 @@ class Endpoint:
                 await self._get(session, headers, receive, send)
         elif not await self._spread.elsewhere(self._spread.home(session), scope, receive, send):
             await self.sessions.end(session)
-            await empty(send, 200)
+            await in_two(send, 200, (), b"")
 
     async def _modern_post(
         self, message: Message | None, scope: Scope, receive: Receive, send: Send
@@ -150,7 +150,7 @@ class Endpoint:
             await reply.finish(unreadable(scope), 400)
         elif "id" not in message:
             error = unsupported(headers[VERSION])
-            await (empty(send, 202) if error is None else reply.finish(error, 400))
+            await (in_two(send, 202, (), b"") if error is None else reply.finish(error, 400))
         else:
             verdict = admitted(self._front.handlers, message, headers, scope.get(TWICE, ()))
             if isinstance(verdict, Client):
@@ -176,7 +176,7 @@ class Endpoint:
         session = session or await self._copied(scope, headers)
         if "id" not in message or "method" not in message:
             await self._spread.take(session, message)
-            await empty(send, 202)
+            await in_two(send, 202, (), b"")
             return
 
         if is_at_home(message):

@@ -193,16 +193,15 @@ class HttpProtocol(HttpToolsProtocol):
             return False
 
         length, body = found
+        missing = length - len(body)
         self._learnt_in_vain = 0
-        self._missing = length - len(body)
-        if not self._missing:
-            self._begin(known, body)
-        elif length <= LONGEST_WHOLE:
-            self._begin(known, None)
-            self.cycle.body += body
-        else:
-            self._missing = 0
+        if missing and length > LONGEST_WHOLE:
             return False
+
+        self._missing = missing
+        self._begin(known, None if missing else body)
+        if missing:
+            self.cycle.body += body
 
         return True
 

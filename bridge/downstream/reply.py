@@ -119,12 +119,7 @@ class Reply:
         if self._sends_whole:
             return self._send({"type": WHOLE, "status": status, "headers": headers, "body": body})
 
-        length = (CONTENT_LENGTH, b"%d" % len(body))
-        return self._in_two((*headers, length), body, status)
-
-    async def _in_two(self, headers: Headers, body: bytes, status: int) -> None:
-        await self._send({"type": "http.response.start", "status": status, "headers": headers})
-        await self._send({"type": "http.response.body", "body": body})
+        return in_two(self._send, status, headers, body)
 
     async def _write(self, stream: EventStream) -> None:
         headers = [*HEADERS, *self._extra]
@@ -142,8 +137,8 @@ class Reply:
             self._client.close()
 
 
-async def empty(send: Send, status: int) -> None:
-    """Send a response without a body."""
-    headers = [(CONTENT_LENGTH, b"0")]
+async def in_two(send: Send, status: int, headers: Headers, body: bytes) -> None:
+    """Send a whole response as every server takes it: the head with the length, and the body."""
+    headers = [*headers, (CONTENT_LENGTH, b"%d" % len(body))]
     await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": b""})
+    await send({"type": "http.response.body", "body": body})

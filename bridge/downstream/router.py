@@ -24,9 +24,16 @@ from bridge.downstream.progress import PacedProgress
 from bridge.downstream.sealed import is_ours, is_parked
 from bridge.errors import InvalidArguments
 from bridge.upstream.capabilities import LEVELS
-from bridge.upstream.protocol import MULTI_ROUND, PROGRESS, PROGRESS_TOKEN, RESERVED, TASKS_SINCE
+from bridge.upstream.protocol import (
+    MULTI_ROUND,
+    PROGRESS,
+    PROGRESS_TOKEN,
+    RESERVED,
+    SUBSCRIBE,
+    TASKS_SINCE,
+    UNSUBSCRIBE,
+)
 
-SUBSCRIBE, UNSUBSCRIBE = "resources/subscribe", "resources/unsubscribe"
 LEGACY_ONLY: Final = frozenset(
     {"initialize", "logging/setLevel", "ping", SUBSCRIBE, UNSUBSCRIBE},
 )

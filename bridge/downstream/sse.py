@@ -23,13 +23,14 @@ from bridge.downstream.front import Front, error_response
 from bridge.downstream.guard import BODY, Bounds, Refused
 from bridge.downstream.handlers import Handlers
 from bridge.downstream.leaving import Leaving
+from bridge.downstream.reply import in_two
 from bridge.downstream.streams import HEADERS, EventStream
 from bridge.downstream.web import Address, not_here, open_door, serve_app
 
 STREAM = "/sse"
 MESSAGES = "/messages/"
 SESSION = "session_id"
-TAKEN: Final = [(b"content-type", b"text/plain"), (b"content-length", b"8")]
+PLAIN_TEXT: Final = (b"content-type", b"text/plain")
 
 
 async def serve_sse(
@@ -89,8 +90,7 @@ class Endpoints:
             await self._converse(scope, receive, send)
         elif path == MESSAGES and method == "POST":
             self._take(scope)
-            await send({"type": "http.response.start", "status": 202, "headers": TAKEN})
-            await send({"type": "http.response.body", "body": b"Accepted"})
+            await in_two(send, 202, [PLAIN_TEXT], b"Accepted")
         elif path in (STREAM, MESSAGES):
             allowed = "GET" if path == STREAM else "POST"
             raise Refused(405, "method not allowed", {"Allow": allowed})

@@ -16,14 +16,13 @@ from bridge.upstream.channel import ChannelError, Limits, Message, Options, Para
 from bridge.upstream.dial import dial
 from bridge.upstream.link import Link
 from bridge.upstream.owner import Owner
-from bridge.upstream.protocol import Era
+from bridge.upstream.protocol import SUBSCRIBE, UNSUBSCRIBE, Era
 from bridge.upstream.seat import Guest, Seat
 from bridge.upstream.target import Target
 
 SOONER: Final = 0.95
 """The part of its time to connect after which the host gives up, so as to be first to say why."""
 
-SUBSCRIBE, UNSUBSCRIBE = "resources/subscribe", "resources/unsubscribe"
 SET_LEVEL = "logging/setLevel"
 
 

@@ -145,11 +145,6 @@ class Correlator:
             self.late_answers += 1
             return
 
-        result = message.get("result")
-        if isinstance(result, dict) and "error" not in message:  # nearly always
-            future.set_result(result)
-            return
-
         try:
             future.set_result(result_of(message))
         except RpcError as exc:

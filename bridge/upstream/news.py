@@ -22,9 +22,11 @@ from bridge.upstream.protocol import (
     PROMPTS_CHANGED,
     RESOURCE_UPDATED,
     RESOURCES_CHANGED,
+    SUBSCRIBE,
     SUBSCRIPTION_KEY,
     TASK_STATUS,
     TOOLS_CHANGED,
+    UNSUBSCRIBE,
 )
 
 FLAGS = {
@@ -140,7 +142,7 @@ class News:
     async def _begin(self, uri: str) -> None:
         link = await self._connect()
         if link.era == "legacy":
-            await self._request("resources/subscribe", {"uri": uri})
+            await self._request(SUBSCRIBE, {"uri": uri})
             return
 
         known = anyio.Event()
@@ -155,7 +157,7 @@ class News:
             return
 
         try:
-            await link.request("resources/unsubscribe", {"uri": uri}, RENEWING)
+            await link.request(UNSUBSCRIBE, {"uri": uri}, RENEWING)
         except (RpcError, ChannelError) as exc:
             log.debug('upstream "%s": a resource is still followed: %s', self._name, exc)
 
@@ -166,7 +168,7 @@ class News:
                 continue
 
             try:
-                await link.request("resources/subscribe", {"uri": uri}, RENEWING)
+                await link.request(SUBSCRIBE, {"uri": uri}, RENEWING)
             except (RpcError, ChannelError) as exc:
                 followed.is_on = False
                 log.info('upstream "%s" tells no more of a resource: %s', self._name, exc)

@@ -46,7 +46,7 @@ def to_text(content: Any, kept: Kept = NONE_KEPT) -> str:
     """The content blocks in order; described blocks stand on lines of their own."""
     blocks = content if isinstance(content, list) else ()
     if len(blocks) == 1:  # as in most answers
-        return _piece(blocks[0], kept.get(0, "") if kept else "")[0]
+        return _piece(blocks[0], kept.get(0, ""))[0]
 
     pieces: list[tuple[str, bool]] = []
     for index, block in enumerate(blocks):

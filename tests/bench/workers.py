@@ -21,13 +21,11 @@ import psutil
 from tests.bench import running
 from tests.bench.compare import ERAS, report
 from tests.bench.contenders import ECHO, Options, bridge
+from tests.bench.procfs import cpu_seconds
 
 Found: TypeAlias = dict[str, dict[str, dict[str, float]]]
 
 WORKERS = (1, 2, 4)
-MANY = 8
-"""How many times the calls of a comparison: CPU is counted in steps of 10 ms here."""
-
 WORKER, KEEPER, SERVER = "worker", "keeper", "upstream"
 
 
@@ -38,9 +36,8 @@ def cpu(pid: int) -> dict[int, tuple[str, float]]:
     workers = {one.pid for one in children if "bridge.cli.worker" in " ".join(one.cmdline())}
     found = {}
     for one in (parent, *children):
-        times = one.cpu_times()
         kind = WORKER if one.pid in (workers or {pid}) else KEEPER if one == parent else SERVER
-        found[one.pid] = kind, times.user + times.system
+        found[one.pid] = kind, cpu_seconds(one.pid)
 
     return found
 
@@ -73,7 +70,7 @@ def one_run(server: running.Server, era: str, calls: int, clients: int) -> dict[
 
 def measured(options: Options) -> Found:
     """The medians of all rounds, by era and number of workers; they take turns."""
-    calls, clients = options.calls * MANY, max(options.clients)
+    calls, clients = options.calls, max(options.clients)
     runs: dict[str, dict[str, list[dict[str, float]]]] = {}
     serve = bridge(options, {"echo": {"command": ECHO}}, WORKER)
     commands = {str(count): [*serve, "--workers", str(count)] for count in WORKERS}

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 import anyio
 import httpx2
+from anyio.abc import SocketStream
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
@@ -65,6 +66,12 @@ async def listening(serve: Callable[..., Awaitable[None]]) -> AsyncIterator[str]
             yield ready[0]
         finally:
             group.cancel_scope.cancel()
+
+
+async def dialled(url: str) -> SocketStream:
+    """A connection to whoever serves there, for bytes as they are."""
+    target = httpx2.URL(url)
+    return await anyio.connect_tcp(str(target.host), int(target.port or 0))
 
 
 @dataclass(frozen=True, slots=True)

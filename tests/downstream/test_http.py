@@ -21,7 +21,7 @@ from bridge.downstream.http import serve_http
 from bridge.downstream.repeated import HttpProtocol
 from bridge.downstream.sse import serve_sse
 from bridge.errors import ConfigError
-from tests.downstream.fronts import ERAS, Transport, connected, handlers_of, serving
+from tests.downstream.fronts import ERAS, Transport, connected, dialled, handlers_of, serving
 from tests.downstream.offer import Runs, Shelf, everything
 from tests.waiting import eventually
 
@@ -64,8 +64,7 @@ async def call(url: str, name: str = "counts", **headers: str) -> httpx2.Respons
 
 async def raw(url: str, data: bytes) -> bytes:
     """Send bytes as they are, and read until the server closes."""
-    target = httpx2.URL(url)
-    async with await anyio.connect_tcp(str(target.host), int(target.port or 0)) as stream:
+    async with await dialled(url) as stream:
         await stream.send(data)
         answer = b""
         with anyio.fail_after(10):
