@@ -11,7 +11,6 @@ import os
 import re
 import signal
 import sys
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -22,7 +21,6 @@ import anyio.lowlevel
 from bridge.core.caller import Caller
 from bridge.core.content import Result
 from bridge.core.wire import dumps, loads
-from bridge.telemetry import log
 from bridge.upstream.channel import (
     NO_OPTIONS,
     ChannelError,
@@ -34,8 +32,9 @@ from bridge.upstream.channel import (
 from bridge.upstream.command import Command
 from bridge.upstream.correlator import Correlator, Message
 from bridge.upstream.desk import Desk, Negotiated
-from bridge.upstream.lines import LineSplitter, printable
+from bridge.upstream.lines import LineSplitter
 from bridge.upstream.pipe import Input, put
+from bridge.upstream.words import LastWords
 
 GUARD = Path(__file__).with_name("guard.py")
 GUARDED = sys.platform == "linux"
@@ -54,9 +53,7 @@ class StdioChannel(asyncio.SubprocessProtocol, Negotiated):
         self._correlator = Correlator(desk, limits)
         self._lines = LineSplitter(limits.message_bytes)
         self._errors = LineSplitter(limits.stderr_line_bytes, cut=True)
-        self._stderr: deque[str] = deque(maxlen=limits.stderr_lines)
-        self._stray = 0
-        self._first_stray = ""
+        self._words = LastWords(command, limits.stderr_lines)
         self._reason = ""
         self._closed = anyio.Event()
         self._exited = anyio.Event()
@@ -82,13 +79,12 @@ class StdioChannel(asyncio.SubprocessProtocol, Negotiated):
     @property
     def last_words(self) -> str:
         """What the child wrote that is no message, for whoever asks what is wrong with it."""
-        wrote = f'; it wrote "{self._first_stray}", which is no message' if self._stray else ""
-        return wrote + (f"; it last said: {self._stderr[-1]}" if self._stderr else "")
+        return str(self._words)
 
     @property
     def stderr(self) -> list[str]:
         """The last lines the child wrote to its stderr, printable and without secrets."""
-        return list(self._stderr)
+        return list(self._words.stderr)
 
     def request(
         self, method: str, params: Params, options: Options = NO_OPTIONS
@@ -114,7 +110,7 @@ class StdioChannel(asyncio.SubprocessProtocol, Negotiated):
         """Take what the child wrote: messages from stdout, a bounded log from stderr."""
         if fd == STDERR:
             for line in self._errors.feed(data):
-                self._remember(line)
+                self._words.remember(line)
 
             return
 
@@ -129,7 +125,7 @@ class StdioChannel(asyncio.SubprocessProtocol, Negotiated):
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         """The child closed a pipe: with its stdout the conversation is over."""
         if fd == STDERR and (line := self._errors.rest()):
-            self._remember(line)
+            self._words.remember(line)
         elif fd == STDOUT:
             self._end("the server closed its output" if exc is None else str(exc))
 
@@ -173,18 +169,9 @@ class StdioChannel(asyncio.SubprocessProtocol, Negotiated):
                 with suppress(ChannelError):
                     self._send(reply)
 
-    def _remember(self, line: bytes) -> None:
-        if line.strip():
-            self._stderr.append(self._command.without_secrets(printable(line)))
-
     def _broken(self, line: bytes) -> None:
         """Text that is no message: ignored, unless it tried to be the answer to a request."""
-        self._stray += 1
-        if self._stray & (self._stray - 1) == 0:  # the 1st, 2nd, 4th, 8th …
-            shown = self._command.without_secrets(printable(line[:200]))
-            self._first_stray = self._first_stray or shown
-            log.warning("%s wrote a line that is no message: %s", self._command.argv[0], shown)
-
+        self._words.stray(line)
         if line.startswith(b"{") and (found := ID_OF_A_BROKEN_ANSWER.search(line[:300])):
             error = ChannelError("the answer is not JSON that can be read", sent=True)
             self._correlator.fail(int(found[1]), error)
