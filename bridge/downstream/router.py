@@ -29,13 +29,14 @@ from bridge.upstream.protocol import (
     PROGRESS,
     PROGRESS_TOKEN,
     RESERVED,
+    SET_LEVEL,
     SUBSCRIBE,
     TASKS_SINCE,
     UNSUBSCRIBE,
 )
 
 LEGACY_ONLY: Final = frozenset(
-    {"initialize", "logging/setLevel", "ping", SUBSCRIBE, UNSUBSCRIBE},
+    {"initialize", SET_LEVEL, "ping", SUBSCRIBE, UNSUBSCRIBE},
 )
 
 
@@ -107,7 +108,7 @@ class Router:
             raise InvalidParams(f"{method} came before initialize")
 
         asker = self._asker(client, params, post)
-        if method == "logging/setLevel" and "logging" in self._handlers.capabilities():
+        if method == SET_LEVEL and "logging" in self._handlers.capabilities():
             return self._set_level(client, params)
 
         if method in (SUBSCRIBE, UNSUBSCRIBE):

@@ -22,10 +22,10 @@ from bridge.downstream.neighbours import FORWARDED, Neighbours
 from bridge.downstream.sealed import after_kind, is_ours
 from bridge.downstream.sessions import SWEEP_SECONDS, Session, Sessions
 from bridge.downstream.streams import event_id
-from bridge.upstream.protocol import CANCELLED, INITIALIZED, SUBSCRIBE, UNSUBSCRIBE
+from bridge.upstream.protocol import CANCELLED, INITIALIZED, SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE
 
 AT_HOME: Final = frozenset(
-    {"logging/setLevel", SUBSCRIBE, UNSUBSCRIBE},
+    {SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE},
 )
 """The requests of a legacy session that change it."""
 

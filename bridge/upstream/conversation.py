@@ -10,20 +10,20 @@ from typing import Final
 
 import anyio
 
+from bridge.core.caller import Caller
 from bridge.core.content import Result
 from bridge.upstream.capabilities import wants
 from bridge.upstream.channel import ChannelError, Limits, Message, Options, Params, RpcError
 from bridge.upstream.dial import dial
 from bridge.upstream.link import Link
 from bridge.upstream.owner import Owner
-from bridge.upstream.protocol import SUBSCRIBE, UNSUBSCRIBE, Era
+from bridge.upstream.passing import Passed, Passing
+from bridge.upstream.protocol import SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE, Era
 from bridge.upstream.seat import Guest, Seat
 from bridge.upstream.target import Target
 
 SOONER: Final = 0.95
 """The part of its time to connect after which the host gives up, so as to be first to say why."""
-
-SET_LEVEL = "logging/setLevel"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,7 @@ class Conversation:
         self._followed: dict[str, list[Seat]] = {}
         self._following = anyio.Lock()
         self._level: str | None = None
+        self._passing: Passing | None = None
         self.words = ""
         """What the server said instead of an answer, if nobody could connect."""
 
@@ -84,9 +85,11 @@ class Conversation:
 
     def sit(self, seat: Seat) -> None:
         """A process takes part from now on."""
-        if not self._live().is_open:
-            raise ChannelError(self._live().channel.closed_because, sent=False)
+        channel = self._live().channel
+        if not channel.is_open:
+            raise ChannelError(channel.closed_because, sent=False)
 
+        self._passing = channel if isinstance(channel, Passing) else None
         if not seat.is_gone:
             seat.table = self
             self._seats.append(seat)
@@ -124,6 +127,13 @@ class Conversation:
 
         return link.channel.request(method, params, options)
 
+    def pass_on(self, request: bytes, caller: Caller | None) -> Passed:
+        """Send one request unread; see `Passing.pass_on`."""
+        if self._passing is None:
+            raise ChannelError("the conversation with the server has ended", sent=False)
+
+        return self._passing.pass_on(request, caller)
+
     async def notify(self, method: str, params: Params) -> None:
         """Send one notification; see `Channel.notify`."""
         await self._live().notify(method, params)
@@ -156,6 +166,7 @@ class Conversation:
         self._closing = [one for one in self._closing if not one.is_over]
         seats, self._seats = self._seats, []
         owner, self._owner = self._owner, None
+        self._passing = None
         if owner is not None:
             why = "" if owner.link is None else owner.link.channel.closed_because
             owner.stop()

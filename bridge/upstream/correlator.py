@@ -42,7 +42,7 @@ class Correlator:
         self._desk = desk
         self._limits = limits
         self._numbers = itertools.count(1)
-        self._waiting: dict[int, asyncio.Future[Result]] = {}
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._progress: dict[int, Callable[[Params], None]] = {}
         self._deadlines: dict[int, _Deadline] = {}
         self._alarm = Alarm(self._expire)
@@ -71,7 +71,7 @@ class Correlator:
             ChannelError: No answer came.
         """
         if len(self._waiting) >= self._limits.in_flight:
-            raise ChannelBusy(f"{len(self._waiting)} requests are already in flight")
+            raise self._busy()
 
         number = next(self._numbers)
         if options.on_progress is not None:
@@ -139,6 +139,9 @@ class Correlator:
 
         self._alarm.stop()
 
+    def _busy(self) -> ChannelBusy:
+        return ChannelBusy(f"{len(self._waiting)} requests are already in flight")
+
     def _answer(self, message: Message) -> None:
         future = self._future(message.get("id"))
         if future is None:
@@ -150,7 +153,7 @@ class Correlator:
         except RpcError as exc:
             future.set_exception(exc)
 
-    def _future(self, number: object) -> asyncio.Future[Result] | None:
+    def _future(self, number: object) -> asyncio.Future[Any] | None:
         """Who waits for this number; our numbers are integers, which JSON's `true` is not."""
         future = self._waiting.get(number) if type(number) is int else None
         return None if future is None or future.done() else future

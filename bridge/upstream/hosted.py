@@ -1,11 +1,8 @@
 """A channel to a server whose conversation another process of ours keeps, the host.
 
 Where several processes serve the same clients, a conversation that has a state (a child process,
-a legacy session) is kept once, by the host, and each of the others has a channel through it: JSON
-lines over a Unix socket. They are the JSON-RPC messages as they are for the server, with what the
-host must know beside them: `caller` is whose a request is, `for` the request that something the
-server says belongs to, `direct` that it is for one client, `broken` a failure that is no answer
-of the server's.
+a legacy session) is kept once, by the host, and each of the others has a channel through it;
+`between` says what goes over it.
 """
 
 from __future__ import annotations
@@ -21,27 +18,23 @@ import anyio
 from bridge.core.caller import Caller
 from bridge.core.content import Result
 from bridge.core.wire import dumps, loads
+from bridge.upstream.between import MARGIN, READ_BY_HOST, described, from_wire, passed_on
 from bridge.upstream.channel import (
     NO_OPTIONS,
     ChannelBusy,
     ChannelError,
-    HttpStatusError,
     Limits,
     Message,
     Notify,
     Options,
     Params,
-    SessionGone,
 )
 from bridge.upstream.correlator import Correlator
 from bridge.upstream.desk import Desk, Negotiated
-from bridge.upstream.lines import LineSplitter
+from bridge.upstream.lines import NO_JSON, LineSplitter, message_in
 from bridge.upstream.link import Link
 from bridge.upstream.protocol import PROGRESS
 from bridge.upstream.target import Hosted
-
-MARGIN = 64 * 1024
-"""How much longer a line may be than the server's message that it holds."""
 
 HOST_GONE = "the process that keeps the server's conversation has ended"
 
@@ -58,6 +51,7 @@ class HostedChannel(asyncio.Protocol, Negotiated):
         self._opened: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._transport: asyncio.WriteTransport | None = None
         self._reason = ""
+        self._passes = False
         self._closed = anyio.Event()
 
     @property
@@ -85,12 +79,17 @@ class HostedChannel(asyncio.Protocol, Negotiated):
             wanted["client"] = {**described(client), "alone": alone}
 
         self._write(wanted)
-        return await self._opened
+        opened = await self._opened
+        self._passes = bool(opened.get("passes"))
+        return opened
 
     def request(
         self, method: str, params: Params, options: Options = NO_OPTIONS
     ) -> Coroutine[Any, Any, Result]:
         """Send one request and return its result; see `Channel.request`."""
+        if self._passes and options.on_progress is None and method not in READ_BY_HOST:
+            return self._passed_on(method, params, options)
+
         beside: Message = {}
         if options.caller is not None:
             beside["caller"] = described(options.caller)
@@ -100,6 +99,17 @@ class HostedChannel(asyncio.Protocol, Negotiated):
 
         def send(message: Message) -> None:
             self._write({**message, **beside})
+
+        return self.correlator.ask(method, params, options, send)
+
+    def _passed_on(
+        self, method: str, params: Params, options: Options
+    ) -> Coroutine[Any, Any, Result]:
+        def send(message: Message) -> None:
+            if "id" in message:
+                self._put(passed_on(message["id"], options.caller, method, params))
+            else:
+                self._write(message)
 
         return self.correlator.ask(method, params, options, send)
 
@@ -131,7 +141,10 @@ class HostedChannel(asyncio.Protocol, Negotiated):
         """Take what the host wrote."""
         try:
             for line in self._lines.feed(data):
-                self._take(loads(line))
+                if line.startswith(b"{"):
+                    self._take(loads(line))
+                else:
+                    self._take_result(line)
         except (OverflowError, ValueError):
             self._end("the host wrote what is no message")
             self.close()
@@ -143,13 +156,16 @@ class HostedChannel(asyncio.Protocol, Negotiated):
     # Inside.
 
     def _write(self, message: Message) -> None:
+        self._put(dumps(message) + b"\n")
+
+    def _put(self, line: bytes) -> None:
         if self._reason or self._transport is None or self._transport.is_closing():
             raise ChannelError(self._reason or HOST_GONE, sent=False)
 
         if self._transport.get_write_buffer_size() > self._limits.message_bytes:
             raise ChannelBusy("the host does not read what it is sent")
 
-        self._transport.write(dumps(message) + b"\n")
+        self._transport.write(line)
 
     def _take(self, message: Message) -> None:
         method = message.get("method")
@@ -163,6 +179,16 @@ class HostedChannel(asyncio.Protocol, Negotiated):
             self._end(message["closed"])
         elif not self._opened.done():
             self._opened.set_result(message)
+
+    def _take_result(self, line: bytes) -> None:
+        number, _, text = line.partition(b"\t")
+        try:
+            message = message_in(text)
+        except ValueError:
+            self.correlator.fail(int(number), ChannelError(NO_JSON, sent=True))
+        else:
+            message["id"] = int(number)
+            self.correlator.receive(message)
 
     def _take_said(self, message: Message, method: str) -> None:
         """What the server says or asks of its own accord; the host knows whose it is."""
@@ -238,37 +264,3 @@ def _link(channel: HostedChannel, opened: Message) -> Link:
         opened["capabilities"],
         opened["server"],
     )
-
-
-def described(caller: Caller) -> Message:
-    """What the host must know of a client."""
-    return {
-        "key": caller.key,
-        "modern": caller.modern,
-        "capabilities": dict(caller.capabilities),
-        "level": caller.log_level,
-    }
-
-
-def to_wire(error: ChannelError) -> Message:
-    """A failure, as the host tells of it."""
-    told: Message = {"kind": type(error).__name__, "text": str(error), "sent": error.sent}
-    if isinstance(error, HttpStatusError):
-        told |= {"status": error.status, "beginning": error.beginning}
-        told["challenge"] = error.www_authenticate
-
-    return told
-
-
-def from_wire(told: Message) -> ChannelError:
-    """The failure that the host told of."""
-    match told["kind"]:
-        case "ChannelBusy":
-            return ChannelBusy(told["text"])
-        case "SessionGone":
-            return SessionGone(told["text"])
-        case "HttpStatusError":
-            beginning, challenge = told["beginning"], told["challenge"]
-            return HttpStatusError(told["status"], beginning, www_authenticate=challenge)
-        case _:
-            return ChannelError(told["text"], sent=told["sent"])

@@ -30,6 +30,7 @@ from bridge.upstream.protocol import (
     HANDSHAKE_VERSIONS,
     MODERN_VERSION,
     SERVER_INFO_KEY,
+    SET_LEVEL,
     UNSUPPORTED_VERSION,
     Era,
     Transport,
@@ -108,7 +109,7 @@ class Link:
 
         self.log_level = level
         try:
-            await self.channel.request("logging/setLevel", {"level": level}, SETTING)
+            await self.channel.request(SET_LEVEL, {"level": level}, SETTING)
         except (RpcError, ChannelError) as exc:
             log.info("the log level %s was not set: %s", level, exc)
 

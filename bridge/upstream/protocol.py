@@ -44,6 +44,7 @@ ENVELOPE: dict[str, Any] = {
 """What every modern request carries in its `_meta` (MCP 2026-07-28, basic)."""
 
 SUBSCRIBE, UNSUBSCRIBE = "resources/subscribe", "resources/unsubscribe"
+SET_LEVEL = "logging/setLevel"
 TOOLS_CHANGED = "notifications/tools/list_changed"
 PROMPTS_CHANGED = "notifications/prompts/list_changed"
 RESOURCES_CHANGED = "notifications/resources/list_changed"

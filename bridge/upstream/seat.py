@@ -6,18 +6,21 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any, Protocol
 
+from bridge.core.caller import Caller
 from bridge.core.content import Result
 from bridge.core.rpc import INTERNAL_ERROR, RpcError, rpc_error
 from bridge.core.wire import dumps, loads
 from bridge.telemetry import log
+from bridge.upstream.between import MARGIN, taken_apart, to_wire
 from bridge.upstream.channel import ChannelError, Message, Options, Params
 from bridge.upstream.correlator import result_of
 from bridge.upstream.failures import did_not_run
-from bridge.upstream.hosted import MARGIN, to_wire
 from bridge.upstream.lines import LineSplitter
 from bridge.upstream.link import Link
+from bridge.upstream.passing import Passed, Passing
 from bridge.upstream.protocol import CANCELLED, PROGRESS
 
 MOST_UNREAD = 4
@@ -31,6 +34,10 @@ class Table(Protocol):
         self, seat: Seat, method: str, params: Params, options: Options
     ) -> Awaitable[Result]:
         """Send one request to the server; see `Channel.request`."""
+        ...
+
+    def pass_on(self, request: bytes, caller: Caller | None) -> Passed:
+        """Send one request to the server unread; see `Passing.pass_on`."""
         ...
 
     async def notify(self, method: str, params: Params) -> None:
@@ -92,7 +99,7 @@ class Seat(asyncio.Protocol):
         self._lines = LineSplitter(limit + MARGIN)
         self._transport: asyncio.Transport | None = None
         self._opening: asyncio.Task[None] | None = None
-        self._running: dict[int, asyncio.Task[None]] = {}
+        self._running: dict[int, asyncio.Future[bytes | Result]] = {}
         self._telling: set[asyncio.Task[None]] = set()
         self._numbers = itertools.count(1)
         self._asked: dict[str, asyncio.Future[Result]] = {}
@@ -115,6 +122,9 @@ class Seat(asyncio.Protocol):
 
     def write(self, message: Message) -> None:
         """Send one line; a process that reads nothing is let go of."""
+        self._put(dumps(message) + b"\n")
+
+    def _put(self, line: bytes) -> None:
         transport = self._transport
         if self.is_gone or transport is None or transport.is_closing():
             return
@@ -124,7 +134,7 @@ class Seat(asyncio.Protocol):
             transport.abort()
             return
 
-        transport.write(dumps(message) + b"\n")
+        transport.write(line)
 
     def end(self, reason: str) -> None:
         """Close it, and say why."""
@@ -142,7 +152,10 @@ class Seat(asyncio.Protocol):
         """Take what the process wrote."""
         try:
             for line in self._lines.feed(data):
-                self._take(loads(line))
+                if line.startswith(b"{"):
+                    self._take(loads(line))
+                else:
+                    self._pass_on(line)
         except (OverflowError, ValueError, KeyError) as exc:
             log.warning("a process wrote what is no message: %s", type(exc).__name__)
             self.end("the host does not understand this")
@@ -150,8 +163,8 @@ class Seat(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The process is gone, or is done with this conversation."""
         self.is_gone = True
-        for task in (*self._running.values(), *([self._opening] if self._opening else ())):
-            task.cancel()
+        for running in (*self._running.values(), *([self._opening] if self._opening else ())):
+            running.cancel()
 
         for future in self._asked.values():
             if not future.done():
@@ -170,8 +183,8 @@ class Seat(asyncio.Protocol):
         elif method is None:
             self._answered(message)
         elif "id" in message:
-            number = message["id"]
-            self._running[number] = _started(self._run(table, number, message))
+            what = message["method"], message["params"], self._options(message)
+            self._ask(table, message["id"], partial(table.request, self, *what))
         elif method == CANCELLED:
             running = self._running.get(message["params"]["requestId"])
             if running is not None:
@@ -181,21 +194,47 @@ class Seat(asyncio.Protocol):
             self._telling.add(telling)
             telling.add_done_callback(self._telling.discard)
 
-    async def _run(self, table: Table, number: int, message: Message) -> None:
-        reply: Message = {"jsonrpc": "2.0", "id": number}
-        params, is_doubtful = message["params"], False
-        try:
-            result = await table.request(self, message["method"], params, self._options(message))
-            reply["result"] = result
-        except RpcError as exc:
-            reply["error"], is_doubtful = exc.error, did_not_run(exc)
-        except ChannelError as exc:
-            reply["broken"], is_doubtful = to_wire(exc), did_not_run(exc)
-        finally:
-            self._running.pop(number, None)
+    def _pass_on(self, line: bytes) -> None:
+        number, told, request = taken_apart(line)
+        if self.table is None:
+            raise KeyError("open")
 
-        self.write(reply)
-        if is_doubtful:
+        guest = None if told is None else Guest(told, lambda: self, number)
+        self._ask(self.table, number, partial(self.table.pass_on, request, guest))
+
+    def _ask(
+        self, table: Table, number: int, begin: Callable[[], Awaitable[bytes | Result]]
+    ) -> None:
+        """Have `begin` ask the server, and tell the process what came of it."""
+        try:
+            running = asyncio.ensure_future(begin())
+        except ChannelError as exc:
+            self._failed(table, number, exc)
+        else:
+            self._running[number] = running
+            running.add_done_callback(partial(self._done, table, number))
+
+    def _done(self, table: Table, number: int, running: asyncio.Future[bytes | Result]) -> None:
+        del self._running[number]
+        if running.cancelled():
+            return
+
+        try:
+            self._answer(number, running.result())
+        except (RpcError, ChannelError) as exc:
+            self._failed(table, number, exc)
+
+    def _answer(self, number: int, result: bytes | Result) -> None:
+        if isinstance(result, bytes):
+            self._put(b"%d\t%b\n" % (number, result))
+        else:
+            self.write({"jsonrpc": "2.0", "id": number, "result": result})
+
+    def _failed(self, table: Table, number: int, exc: RpcError | ChannelError) -> None:
+        """Tell the process why there is no result."""
+        why = {"error": exc.error} if isinstance(exc, RpcError) else {"broken": to_wire(exc)}
+        self.write({"jsonrpc": "2.0", "id": number, **why})
+        if did_not_run(exc):
             table.doubt(self)
 
     def _options(self, message: Message) -> Options:
@@ -240,6 +279,7 @@ def opened(link: Link) -> Message:
         "version": link.protocol_version,
         "capabilities": link.capabilities,
         "server": link.server,
+        "passes": isinstance(link.channel, Passing),
     }
 
 

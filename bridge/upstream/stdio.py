@@ -20,7 +20,7 @@ import anyio.lowlevel
 
 from bridge.core.caller import Caller
 from bridge.core.content import Result
-from bridge.core.wire import dumps, loads
+from bridge.core.wire import dumps
 from bridge.upstream.channel import (
     NO_OPTIONS,
     ChannelError,
@@ -30,9 +30,10 @@ from bridge.upstream.channel import (
     Params,
 )
 from bridge.upstream.command import Command
-from bridge.upstream.correlator import Correlator, Message
+from bridge.upstream.correlator import Message
 from bridge.upstream.desk import Desk, Negotiated
-from bridge.upstream.lines import LineSplitter
+from bridge.upstream.lines import NO_JSON, LineSplitter, message_in
+from bridge.upstream.passing import Passed, PassingCorrelator
 from bridge.upstream.pipe import Input, put
 from bridge.upstream.words import LastWords
 
@@ -50,7 +51,7 @@ class StdioChannel(asyncio.SubprocessProtocol, Negotiated):
         self._command = command
         self._limits = limits
         self.desk = desk
-        self._correlator = Correlator(desk, limits)
+        self._correlator = PassingCorrelator(desk, limits)
         self._lines = LineSplitter(limits.message_bytes)
         self._errors = LineSplitter(limits.stderr_line_bytes, cut=True)
         self._words = LastWords(command, limits.stderr_lines)
@@ -91,6 +92,16 @@ class StdioChannel(asyncio.SubprocessProtocol, Negotiated):
     ) -> Coroutine[Any, Any, Result]:
         """Send one request and return its result; see `Channel.request`."""
         return self._correlator.ask(method, params, options, self._send)
+
+    def pass_on(self, request: bytes, caller: Caller | None) -> Passed:
+        """Send a request of another process's; see `Passing.pass_on`."""
+        number, passed = self._correlator.expect(caller, self._send)
+        try:
+            self._put(b'{"jsonrpc":"2.0","id":%d,%b' % (number, request))
+        except ChannelError as exc:
+            passed.set_exception(exc)
+
+        return passed
 
     async def notify(self, method: str, params: Params) -> None:
         """Send one notification; see `Channel.notify`."""
@@ -145,19 +156,22 @@ class StdioChannel(asyncio.SubprocessProtocol, Negotiated):
         self._transport, self._input = transport, pipe if isinstance(pipe, Input) else None
 
     def _send(self, message: Message) -> None:
+        self._put(dumps(message))
+
+    def _put(self, line: bytes) -> None:
         pipe = self._input
         if self._reason or pipe is None:
             raise ChannelError(self._reason or "the server is not running", sent=False)
 
-        put(pipe, dumps(message), self._limits.message_bytes)
+        put(pipe, line, self._limits.message_bytes)
 
     def _take(self, line: bytes) -> None:
         line = line.strip(b"\xef\xbb\xbf \t\r")
-        if not line:
+        if not line or (self._correlator.passed_on and self._correlator.deliver(line)):
             return
 
         try:
-            message = loads(line if line.isascii() else line.decode(errors="replace"))
+            message = message_in(line)
         except ValueError:
             self._broken(line)
             return
@@ -173,8 +187,7 @@ class StdioChannel(asyncio.SubprocessProtocol, Negotiated):
         """Text that is no message: ignored, unless it tried to be the answer to a request."""
         self._words.stray(line)
         if line.startswith(b"{") and (found := ID_OF_A_BROKEN_ANSWER.search(line[:300])):
-            error = ChannelError("the answer is not JSON that can be read", sent=True)
-            self._correlator.fail(int(found[1]), error)
+            self._correlator.fail(int(found[1]), ChannelError(NO_JSON, sent=True))
 
     def _end(self, reason: str) -> None:
         if not self._reason:

@@ -1,0 +1,82 @@
+"""Requests that are another process's: passed on, and their results brought back, unread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from bridge.core.caller import Caller
+from bridge.core.content import Result
+from bridge.upstream.between import result_number
+from bridge.upstream.channel import Limits, Message
+from bridge.upstream.correlator import Correlator
+from bridge.upstream.desk import Desk
+
+Passed: TypeAlias = asyncio.Future[bytes | Result]
+"""What gets a server's line with a result, or the result, if the line had to be read."""
+
+
+@runtime_checkable
+class Passing(Protocol):
+    """A channel that passes requests of other processes on."""
+
+    def pass_on(self, request: bytes, caller: Caller | None) -> Passed:
+        """Send a request, of which `request` is all from its `method` on.
+
+        What is returned raises what `Channel.request` does; cancelling it calls the request off.
+
+        Raises:
+            ChannelBusy: Too many requests are in flight.
+        """
+        ...
+
+
+class PassingCorrelator(Correlator):
+    """A `Correlator` that also brings back what answers requests that were passed on.
+
+    `passed_on` are the numbers of those.
+    """
+
+    def __init__(self, desk: Desk, limits: Limits) -> None:
+        super().__init__(desk, limits)
+        self.passed_on: set[int] = set()
+
+    def expect(self, caller: Caller | None, send: Callable[[Message], None]) -> tuple[int, Passed]:
+        """Give a request that is passed on a number, and what gets its result.
+
+        Cancelling this calls the request off, with `send`.
+
+        Raises:
+            ChannelBusy: Too many requests are in flight.
+        """
+        if len(self._waiting) >= self._limits.in_flight:
+            raise self._busy()
+
+        number = next(self._numbers)
+        passed: Passed = asyncio.get_running_loop().create_future()
+        self._waiting[number] = passed
+        self.passed_on.add(number)
+        if caller is not None:
+            self._desk.callers[number] = caller
+
+        passed.add_done_callback(partial(self._over, number, send))
+        return number, passed
+
+    def deliver(self, line: bytes) -> bool:
+        """Take one incoming line unread; False if it has to be read."""
+        number = result_number(line)
+        if number not in self.passed_on or (future := self._future(number)) is None:
+            return False
+
+        future.set_result(line)
+        return True
+
+    def _over(self, number: int, send: Callable[[Message], None], passed: Passed) -> None:
+        """The result came, or none will, or nobody wants it any more."""
+        del self._waiting[number]
+        self.passed_on.remove(number)
+        self._desk.callers.pop(number, None)
+        if passed.cancelled():
+            self._tell_cancelled(number, "", asyncio.CancelledError(), send)
