@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from importlib.metadata import entry_points
 from typing import Any, Final, Protocol
 
 from opentelemetry import trace
-from opentelemetry.context import Context, attach, detach
+from opentelemetry.context import Context, attach, detach, get_current
 from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
@@ -35,8 +36,14 @@ TRACEPARENT: Final = re.compile(
     "(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.{0,512})?"
 )
 NOWHERE: Final = Context()
+[SPAN] = trace.set_span_in_context(trace.INVALID_SPAN, NOWHERE)
+"""The key of the current span in a context."""
+
 LONGEST_STATE: Final = 512  # W3C Trace Context, section 3.3.1.5
 METHOD: Final = "tools/call"
+WELL: Final = frozenset({"ok", "asked"})
+"""How calls end that have not failed: a question to the client is no error."""
+
 SERVER = trace.SpanKind.SERVER
 
 
@@ -119,20 +126,13 @@ class Tracing:
     ) -> None:
         self.close = close
         self._tracer = tracer
-        self._fixed = {"mcp.method.name": METHOD, "gen_ai.operation.name": "execute_tool"}
-        self._fixed["network.transport"] = transport
+        self._transport = transport
 
     def begin(self, tool: str, meta: Mapping[str, Any]) -> CallSpan:
         """Begin a span, the client's being its parent if the client named one (SEP-414)."""
         context = _context(meta[PARENT], meta.get(STATE)) if PARENT in meta else NOWHERE
-        attributes = {**self._fixed, "gen_ai.tool.name": tool} if tool else self._fixed
-        span = self._tracer.start_span(
-            f"{METHOD} {tool}" if tool else METHOD,
-            context,
-            SERVER,
-            attributes,
-        )
-        return CallSpan(span, meta)
+        name, attributes = _named(tool, self._transport)
+        return CallSpan(self._tracer.start_span(name, context, SERVER, attributes), meta)
 
 
 class CallSpan:
@@ -143,7 +143,8 @@ class CallSpan:
     def __init__(self, span: trace.Span, meta: Mapping[str, Any]) -> None:
         self._span = span
         self._meta = meta
-        self._mark = attach(trace.set_span_in_context(span))
+        around = get_current()
+        self._mark = attach(Context({**around, SPAN: span}) if around else Context({SPAN: span}))
 
     @property
     def meta(self) -> Mapping[str, Any]:
@@ -165,14 +166,25 @@ class CallSpan:
         detach(self._mark)
         span = self._span
         if span.is_recording():
-            attributes, error = _attributes(record), _error_type(record)
-            if error is not None:
-                attributes["error.type"] = error
+            attributes = _attributes(record)
+            if record.kind not in WELL:
+                attributes["error.type"] = _error_type(record)
                 span.set_status(trace.StatusCode.ERROR)
 
             span.set_attributes(attributes)
 
         span.end()
+
+
+@lru_cache(maxsize=4096)
+def _named(tool: str, transport: str) -> tuple[str, Attributes]:
+    """The name of a call's span, and what it has from the beginning; nobody may change that."""
+    told = {"mcp.method.name": METHOD, "gen_ai.operation.name": "execute_tool"}
+    told["network.transport"] = transport
+    if tool:
+        told["gen_ai.tool.name"] = tool
+
+    return f"{METHOD} {tool}" if tool else METHOD, told
 
 
 def _context(parent: object, state: object) -> Context:
@@ -211,11 +223,8 @@ def _attributes(record: CallRecord) -> dict[str, str]:
     return found
 
 
-def _error_type(record: CallRecord) -> str | None:
-    """Which error it was; a question to the client is none."""
-    if record.kind in ("ok", "asked"):
-        return None
-
+def _error_type(record: CallRecord) -> str:
+    """Which error it was."""
     if record.kind == "cancelled":
         return record.kind
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from bridge.core.caller import Caller
 from bridge.upstream.capabilities import for_modern, has_tasks
 from bridge.upstream.channel import Params
@@ -13,8 +10,6 @@ from bridge.upstream.protocol import (
     ENVELOPE,
     LOG_LEVEL_KEY,
     MULTI_ROUND,
-    PROGRESS_TOKEN,
-    RESERVED,
 )
 
 
@@ -24,7 +19,7 @@ def modern_params(method: str, params: Params, caller: Caller | None) -> Params:
     if caller is None or _says_nothing(caller):
         return {**params, "_meta": {**meta, **ENVELOPE} if meta else ENVELOPE}
 
-    made = {**_foreign(caller.meta), **(meta or {}), **ENVELOPE}
+    made = {**caller.meta, **(meta or {}), **ENVELOPE}
     if declared := for_modern(caller):
         made[CLIENT_CAPABILITIES_KEY] = declared
 
@@ -39,8 +34,10 @@ def modern_params(method: str, params: Params, caller: Caller | None) -> Params:
 
 def legacy_params(params: Params, caller: Caller) -> Params:
     """The params with what the client's own `_meta` holds for the server."""
-    kept = _foreign(caller.meta)
-    return {**params, "_meta": {**kept, **params.get("_meta", {})}} if kept else params
+    if not caller.meta:
+        return params
+
+    return {**params, "_meta": {**caller.meta, **params.get("_meta", {})}}
 
 
 def takes_tasks(caller: Caller) -> bool:
@@ -52,12 +49,3 @@ def _says_nothing(caller: Caller) -> bool:
     """Whether a client brings nothing that its server must be told, as most do."""
     told = caller.meta or caller.capabilities or caller.brought
     return not told and caller.log_level is None
-
-
-def _foreign(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a client's `_meta` is for the server: not what belongs to its hop to us."""
-    return {
-        key: value
-        for key, value in meta.items()
-        if key != PROGRESS_TOKEN and not key.startswith(RESERVED)
-    }

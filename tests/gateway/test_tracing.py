@@ -309,6 +309,27 @@ async def test_a_trace_goes_through_from_client_to_server(
     assert told == {"traceparent": named(span), "tracestate": CLIENTS["tracestate"]}
 
 
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_what_of_a_clients_meta_belongs_to_its_hop_stays_there(
+    mode: str, era: str, tmp_path: Path, odd_server: Odd
+) -> None:
+    journal, reserved = tmp_path / "journal", "io.modelcontextprotocol/"
+    command = odd_server("noise", "--era", era, "--journal", str(journal))
+    passed = {"baggage": "userId=alice", "example.com/x": [1]}
+    kept = {"progressToken": "mine", f"{reserved}mine": 1, f"{reserved}logLevel": "debug"}
+
+    async with gateway(command, Spans()) as url, connected("http", url, mode) as client:
+        await client.call_tool("odd__echo", {"text": "x"}, meta={**passed, **kept})
+
+    [sent] = read_journal(journal, "tools/call")
+    meta = sent["params"]["_meta"]
+    assert {key: meta.pop(key) for key in passed} == passed
+    assert meta.pop("traceparent") and meta.pop("progressToken", None) != "mine"
+    assert f"{reserved}mine" not in meta
+    assert era == "modern" or not meta
+
+
 # --- as it is configured ---------------------------------------------------------------------
 
 
