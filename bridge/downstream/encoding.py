@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
+from bridge.core.unicode import encodable
 from bridge.core.wire import dumps
-from bridge.downstream.unicode import encodable
 
 
 def encoded(message: dict[str, Any]) -> bytes:

@@ -20,7 +20,7 @@ from anyio.abc import ByteStream, SocketListener, TaskGroup
 from anyio.streams.buffered import BufferedByteReceiveStream
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from bridge.core.wire import dumps, loads
+from bridge.core.wire import escaped, loads
 from bridge.downstream.client import Message
 from bridge.downstream.neighbours import Answer
 from bridge.downstream.relay import (
@@ -98,7 +98,7 @@ class Peers:
 
         async with stream:
             with suppress(*LOST):
-                await stream.send(dumps({"request": described(scope)}) + b"\n")
+                await stream.send(escaped({"request": described(scope)}) + b"\n")
 
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(until_left, receive, tasks.cancel_scope)
@@ -117,7 +117,7 @@ class Peers:
                     lines = BufferedByteReceiveStream(stream)
                     first = loads(await lines.receive_until(b"\n", LONGEST_LINE))
                     if "counted" in first:
-                        await stream.send(dumps(self.counted()) + b"\n")
+                        await stream.send(escaped(self.counted()) + b"\n")
                     elif "request" in first:
                         await serve_request(app, first["request"], stream)
                     else:
@@ -175,7 +175,7 @@ class _Link:
         try:
             if not self._is_over:
                 async with self._sending:
-                    await self._stream.send(dumps({"id": number, "question": question}) + b"\n")
+                    await self._stream.send(escaped({"id": number, "question": question}) + b"\n")
 
                 with anyio.move_on_after(ANSWER_SECONDS):
                     await answered[0].wait()
@@ -222,7 +222,7 @@ async def _answer_all(answer: Answer, lines: BufferedByteReceiveStream, stream: 
         found = await answer(message["question"])
         with suppress(*LOST):
             async with sending:
-                await stream.send(dumps({"id": message["id"], "answer": found}) + b"\n")
+                await stream.send(escaped({"id": message["id"], "answer": found}) + b"\n")
 
     async with anyio.create_task_group() as tasks:
         with suppress(*LOST, *NAMES, ValueError):

@@ -15,7 +15,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.types import Message as Event
 
-from bridge.core.wire import dumps, loads
+from bridge.core.wire import escaped, loads
 from bridge.downstream.asker import PRINCIPAL
 from bridge.downstream.guard import BODY, HEADERS, TWICE, Refused
 from bridge.downstream.neighbours import FORWARDED
@@ -69,7 +69,7 @@ async def serve_request(app: ASGIApp, head: dict[str, Any], stream: ByteStream) 
         with suppress(*LOST):
             if event["type"] == "http.response.start":
                 headers = [(name.decode(), value.decode()) for name, value in event["headers"]]
-                await stream.send(dumps({"status": event["status"], "headers": headers}) + b"\n")
+                await stream.send(escaped({"status": event["status"], "headers": headers}) + b"\n")
             elif event.get("body"):
                 await stream.send(event["body"])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import stat
 from datetime import UTC, datetime
@@ -14,7 +13,7 @@ from typing import Any, Final
 from bridge.calls.observing import CallRecord
 from bridge.core.confirmation import LARGEST_EXACT_INTEGER, json_hash
 from bridge.core.content import Args
-from bridge.core.wire import dumps
+from bridge.core.wire import escaped
 from bridge.downstream.encoding import encoded_in_order
 from bridge.errors import ConfigError
 from bridge.telemetry import log
@@ -163,7 +162,7 @@ def _written(record: CallRecord, second: bytes, milliseconds: int, arguments: bo
     if arguments:
         more["arguments"] = record.arguments
 
-    return b"%b,%b}\n" % (line, _json(more)[1:-1]) if more else line + b"}\n"
+    return b"%b,%b}\n" % (line, escaped(more)[1:-1]) if more else line + b"}\n"
 
 
 @lru_cache(maxsize=1024)
@@ -172,7 +171,7 @@ def _standing(
 ) -> bytes:
     """The members of a line that calls share: who called what, and how it ended."""
     named = {"principal": principal, "session": session, "tool": tool, "upstream": upstream}
-    return _json({**named, "own_name": own_name, "outcome": kind})[1:-1]
+    return escaped({**named, "own_name": own_name, "outcome": kind})[1:-1]
 
 
 def arguments_hash(arguments: Args) -> str | None:
@@ -216,11 +215,3 @@ def _is_plain(value: Any, depth: int = 0) -> bool:
             return False
 
     return True
-
-
-def _json(line: dict[str, Any]) -> bytes:
-    """One line, whatever a client sent: half a character is written as its escape."""
-    try:
-        return dumps(line)
-    except ValueError:
-        return json.dumps(line, separators=(",", ":")).encode("ascii")

@@ -1,12 +1,13 @@
 """Spans that cost little: OpenTelemetry's own take as long as the whole rest of a call.
 
-What is sampled and where spans go is the SDK's; only the span between its beginning and its end
-is ours. Loaded only where tracing is switched on.
+What is sampled and where spans go is the SDK's; their names and the spans themselves are ours.
+Loaded only where tracing is switched on.
 """
 
 from __future__ import annotations
 
 import random
+import threading
 import time
 from collections.abc import Mapping
 from typing import Final
@@ -23,8 +24,13 @@ Attributes = Mapping[str, AttributeValue]
 SAMPLED: Final = trace.TraceFlags(trace.TraceFlags.SAMPLED)
 NOT_SAMPLED: Final = trace.TraceFlags(trace.TraceFlags.DEFAULT)
 UNSET: Final = trace.Status()
+SERVER: Final = trace.SpanKind.SERVER
+MOST_ATTRIBUTES: Final = 128
 MOST_EVENTS: Final = 128
 """Events that a tool may add to one span; further ones are dropped."""
+
+CHANGING: Final = threading.Lock()
+"""Held while any span is changed, which takes next to no time."""
 
 
 class LeanTracer:
@@ -45,38 +51,23 @@ class LeanTracer:
     def start_span(
         self, name: str, context: Context, kind: trace.SpanKind, attributes: Attributes
     ) -> trace.Span:
-        """Begin a span below the one in `context`, if there is one."""
+        """Begin a span of a server's below the one in `context`, if there is one."""
         parent = _parent(context) if context else None
-        trace_id = random.getrandbits(128) if parent is None else parent.trace_id
+        # Zero names nothing (W3C Trace Context, section 3.2.2).
+        trace_id = random.getrandbits(128) or 1 if parent is None else parent.trace_id
         if self._sampler is DEFAULT_ON and parent is None:  # takes all; to ask takes a while
             flags, state = SAMPLED, None
         else:
-            verdict = self._sampler.should_sample(context, trace_id, name, kind, attributes)
+            given = dict(attributes)  # a sampler may be anybody's
+            verdict = self._sampler.should_sample(context, trace_id, name, kind, given)
             flags = SAMPLED if verdict.decision is Decision.RECORD_AND_SAMPLE else NOT_SAMPLED
             state, attributes = verdict.trace_state, verdict.attributes
 
-        span_id = random.getrandbits(64)
-        own = trace.SpanContext(trace_id, span_id, False, flags, state)
+        own = trace.SpanContext(trace_id, random.getrandbits(64) or 1, False, flags, state)
         if flags is NOT_SAMPLED:
             return trace.NonRecordingSpan(own)
 
-        span = LeanSpan(
-            name,
-            own,
-            parent,
-            self._resource,
-            attributes,
-            (),
-            (),
-            kind,
-            None,
-            UNSET,
-            time.time_ns(),
-            None,
-            self._scope,
-        )
-        span.processor = self._processor
-        return span
+        return LeanSpan(self._processor, name, own, parent, self._resource, attributes, self._scope)
 
 
 def _parent(context: Context) -> trace.SpanContext | None:
@@ -85,12 +76,35 @@ def _parent(context: Context) -> trace.SpanContext | None:
 
 
 class LeanSpan(ReadableSpan, trace.Span):
-    """A span, which is what is exported, too, once it has ended; as the SDK's, it fills the base.
+    """A span while it lasts and, once it has ended, what is exported.
 
-    What is added after its end changes nothing. `processor` gets it then.
+    As the SDK's own, it keeps what it has in the private fields of `ReadableSpan`. Tools may
+    add to it from threads of their own; what is added after its end changes nothing.
     """
 
-    processor: SpanProcessor
+    def __init__(
+        self,
+        processor: SpanProcessor,
+        name: str,
+        own: trace.SpanContext,
+        parent: trace.SpanContext | None,
+        resource: Resource,
+        attributes: Attributes,
+        scope: InstrumentationScope,
+    ) -> None:
+        """`processor` gets it when it ends."""
+        super().__init__(
+            name,
+            own,
+            parent,
+            resource,
+            attributes,
+            kind=SERVER,
+            status=UNSET,
+            start_time=time.time_ns(),
+            instrumentation_scope=scope,
+        )
+        self._processor = processor
 
     def get_span_context(self) -> trace.SpanContext:
         """What names it."""
@@ -101,9 +115,14 @@ class LeanSpan(ReadableSpan, trace.Span):
         return self._end_time is None
 
     def set_attributes(self, attributes: Attributes) -> None:
-        """Add attributes."""
-        if self._end_time is None:
-            self._attributes = {**(self._attributes or {}), **attributes}
+        """Add attributes; of too many the oldest go."""
+        with CHANGING:
+            if self._end_time is None:
+                found = {**(self._attributes or {}), **attributes}
+                if len(found) > MOST_ATTRIBUTES:
+                    found = dict([*found.items()][-MOST_ATTRIBUTES:])
+
+                self._attributes = found  # a new one: an exporter may be reading the old
 
     def set_attribute(self, key: str, value: AttributeValue) -> None:
         """Add one attribute."""
@@ -113,8 +132,9 @@ class LeanSpan(ReadableSpan, trace.Span):
         self, name: str, attributes: Attributes | None = None, timestamp: int | None = None
     ) -> None:
         """Add something that happened; `timestamp` is in nanoseconds since the epoch."""
-        if self._end_time is None and len(self._events) < MOST_EVENTS:
-            self._events = (*self._events, Event(name, attributes, timestamp))
+        with CHANGING:
+            if self._end_time is None and len(self._events) < MOST_EVENTS:
+                self._events = (*self._events, Event(name, attributes, timestamp))
 
     def record_exception(
         self,
@@ -129,21 +149,27 @@ class LeanSpan(ReadableSpan, trace.Span):
 
     def update_name(self, name: str) -> None:
         """Call it by another name."""
-        if self._end_time is None:
-            self._name = name
+        with CHANGING:
+            if self._end_time is None:
+                self._name = name
 
     def set_status(
         self, status: trace.Status | trace.StatusCode, description: str | None = None
     ) -> None:
         """Say whether it went well."""
-        if self._end_time is None:
-            if not isinstance(status, trace.Status):
-                status = trace.Status(status, description)
+        if not isinstance(status, trace.Status):
+            status = trace.Status(status, description)
 
-            self._status = status
+        with CHANGING:
+            if self._end_time is None:
+                self._status = status
 
     def end(self, end_time: int | None = None) -> None:
-        """Hand it to the processor."""
-        if self._end_time is None:
+        """Hand it to the processor, once."""
+        with CHANGING:
+            if self._end_time is not None:
+                return
+
             self._end_time = time.time_ns() if end_time is None else end_time
-            self.processor.on_end(self)
+
+        self._processor.on_end(self)

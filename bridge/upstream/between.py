@@ -1,9 +1,14 @@
 """What a process and the host of its conversations say to each other, over a Unix socket.
 
-It is lines. One that is JSON is a JSON-RPC message as it is for the server, with what the host
-must know beside it: `caller` is whose a request is, `for` the request that something the server
-says belongs to, `direct` that it is for one client, `broken` a failure that is no answer of the
-server's.
+It is lines. One that begins with "{" is JSON: a JSON-RPC message as it is for the server, with
+what the host must know beside it. `caller` is whose a request is, `for` the request that
+something the server says belongs to, `direct` that it is for one client, `broken` a failure that
+is no answer of the server's.
+
+Before all of that a process says which server it wants (`open`), and, for a conversation that is
+one client's alone, whose (`client`, with `alone`: which of a modern client's). The host answers
+with what `seat.opened` holds, or with `yourself`, where the process had better call the server
+itself, or with why it `failed`; and at last with why it `closed` the conversation.
 
 Most requests, and their results, are not read by the host, which would cost more than all else it
 does: they are passed on. Such a request is a number, a space, the caller if there is one, a tab,
@@ -18,7 +23,7 @@ from functools import lru_cache
 from typing import Final
 
 from bridge.core.caller import Caller
-from bridge.core.wire import dumps, loads
+from bridge.core.wire import dumps, escaped, loads
 from bridge.upstream.channel import (
     ChannelBusy,
     ChannelError,
@@ -29,14 +34,17 @@ from bridge.upstream.channel import (
 )
 from bridge.upstream.protocol import SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE
 
+SHORT: Final = 512
+"""Bytes of the longest description of a caller that is kept."""
+
 MARGIN: Final = 64 * 1024
 """How much longer a line may be than the server's message that it holds."""
 
 READ_BY_HOST: Final = frozenset({SUBSCRIBE, UNSUBSCRIBE, SET_LEVEL})
 """Requests that are not passed on, for they concern all processes together."""
 
-# As most servers write a result: its number before it, or behind it. What else might stand there
-# inside of a text would have its quotes escaped.
+# As most servers write a result: its number before it, or behind it. In a text that looks like
+# that the quotes are escaped, so that it does not match.
 ID_FIRST: Final = re.compile(
     rb'\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,15})\s*,\s*"result"\s*:'
 )
@@ -46,39 +54,29 @@ LONGEST_END: Final = 64
 
 
 def passed_on(number: int, caller: Caller | None, method: str, params: Params) -> bytes:
-    """The line of a request that the host need not read."""
-    beside = b"" if caller is None else _described(caller)
+    """The line of a request that the host need not read, with its end."""
+    beside = b"" if caller is None else _written(caller)
     return b"%d %b\t%b\n" % (number, beside, dumps({"method": method, "params": params})[1:])
 
 
 def taken_apart(line: bytes) -> tuple[int, Message | None, bytes]:
-    """The number, the caller and the message of such a line.
+    """The number, the caller (if there is one) and the message of such a line, without its end.
 
     Raises:
         ValueError: It is none.
     """
     beside, _, request = line.partition(b"\t")
     number, _, caller = beside.partition(b" ")
-    return int(number), _caller(caller) if caller else None, request
+    if not caller:
+        return int(number), None, request
 
-
-def _described(caller: Caller) -> bytes:
-    if caller.capabilities:
-        return dumps(described(caller))
-
-    return _incapable(caller.key, caller.modern, caller.log_level)
+    return int(number), _read(caller) if len(caller) <= SHORT else loads(caller), request
 
 
 @lru_cache(maxsize=1024)
-def _incapable(key: str, modern: bool, level: str | None) -> bytes:
-    """Most clients can be asked nothing."""
-    return dumps({"key": key, "modern": modern, "capabilities": {}, "level": level})
-
-
-@lru_cache(maxsize=1024)
-def _caller(told: bytes) -> Message:
-    """Most requests are one's who made others."""
-    found: Message = loads(told)
+def _read(caller: bytes) -> Message:
+    """A caller: most requests are one's who made others. Nobody may change what is returned."""
+    found: Message = loads(caller)
     return found
 
 
@@ -102,6 +100,19 @@ def described(caller: Caller) -> Message:
         "capabilities": dict(caller.capabilities),
         "level": caller.log_level,
     }
+
+
+def _written(caller: Caller) -> bytes:
+    if caller.capabilities or len(caller.key) + len(caller.log_level or "") > SHORT:
+        return escaped(described(caller))
+
+    return _incapable(caller.key, caller.modern, caller.log_level)
+
+
+@lru_cache(maxsize=1024)
+def _incapable(key: str, modern: bool, level: str | None) -> bytes:
+    """A caller who can be asked nothing, as most."""
+    return escaped({"key": key, "modern": modern, "capabilities": {}, "level": level})
 
 
 def to_wire(error: ChannelError) -> Message:

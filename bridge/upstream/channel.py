@@ -17,6 +17,7 @@ from bridge.core.content import Result
 from bridge.core.rpc import RpcError
 
 __all__ = [
+    "NO_JSON",
     "NO_OPTIONS",
     "Channel",
     "ChannelBusy",
@@ -51,6 +52,7 @@ class Limits:
     in_flight: int = 1024
 
 
+NO_JSON: Final = "the answer is not JSON that can be read"
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 

@@ -61,6 +61,11 @@ class Conversation:
         self.words = ""
         """What the server said instead of an answer, if nobody could connect."""
 
+    @property
+    def passes(self) -> bool:
+        """Whether requests can be passed on."""
+        return self._passing is not None
+
     async def link(self) -> Link:
         """The live link; connects if there is none, once for all who ask meanwhile.
 

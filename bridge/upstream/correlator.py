@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import math
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from bridge.core.content import Result
 from bridge.core.rpc import INTERNAL_ERROR, rpc_error
@@ -25,6 +25,9 @@ from bridge.upstream.channel import (
 from bridge.upstream.desk import Desk
 
 __all__ = ["Correlator", "Message", "result_of"]
+
+CALLED_OFF: Final = "cancelled by the caller"
+TIMED_OUT: Final = "timed out"
 
 _Deadline: TypeAlias = tuple[float, str, float]
 """When a request's time is up, in the loop's time; its method, and the seconds it was given."""
@@ -96,7 +99,10 @@ class Correlator:
 
             return await future
         except (asyncio.CancelledError, RequestTimeout) as exc:
-            self._tell_cancelled(number, method, exc, send)
+            if method != "initialize":  # which must not be cancelled (MCP, cancellation)
+                timed_out = isinstance(exc, RequestTimeout)
+                self._tell_cancelled(number, TIMED_OUT if timed_out else CALLED_OFF, send)
+
             raise
         finally:
             del self._waiting[number]
@@ -196,21 +202,13 @@ class Correlator:
         return following
 
     def _tell_cancelled(
-        self,
-        number: int,
-        method: str,
-        why: BaseException,
-        send: Callable[[Message], Awaitable[None] | None],
+        self, number: int, reason: str, send: Callable[[Message], Awaitable[None] | None]
     ) -> None:
-        if method == "initialize":  # the one request that must not be cancelled (MCP, cancellation)
-            return
-
-        reason = "timed out" if isinstance(why, RequestTimeout) else "cancelled by the caller"
         params = {"requestId": number, "reason": reason}
         try:
             send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
         except ChannelError:
-            log.debug("the channel closed before %s could be cancelled", method)
+            log.debug("the channel closed before request %d could be cancelled", number)
 
 
 def result_of(answer: Message) -> Result:

@@ -11,6 +11,7 @@ from anyio.abc import TaskGroup
 
 from bridge.core.caller import Caller
 from bridge.core.rpc import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError, rpc_error
+from bridge.core.unicode import encodable
 from bridge.upstream.capabilities import refusal, wants
 from bridge.upstream.channel import Message, Notify, Params
 from bridge.upstream.protocol import (
@@ -69,16 +70,19 @@ class Desk:
 
         `number` is the request on whose stream it came, None where the transport does not tell.
         """
-        reply = {"jsonrpc": "2.0", "id": message["id"]}
+        reply: Message = {"jsonrpc": "2.0", "id": message["id"]}
         if message["method"] == "ping":
-            return {**reply, "result": {}}
+            reply["result"] = {}
+        else:
+            try:
+                self._ask(message, number)
+            except RpcError as exc:
+                reply["error"] = exc.error
+            else:
+                return None
 
-        try:
-            self._ask(message, number)
-        except RpcError as exc:
-            return {**reply, "error": exc.error}
-
-        return None
+        answer: Message = encodable(reply)  # what it names and is named by may be anything
+        return answer
 
     def _ask(self, message: Message, number: int | None) -> None:
         """Have the client asked whose this is.

@@ -69,7 +69,7 @@ class Host:
                     seat.write({"yourself": True})  # there is none: each process calls it
                 else:
                     table.sit(seat)
-                    seat.write(opened(link))
+                    seat.write(opened(link, table.passes))
         except Exception as exc:  # whatever is wrong with a server is told to who wanted it
             seat.write({"failed": f"{describe(exc)}{table.words}"})
 

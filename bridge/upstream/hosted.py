@@ -17,9 +17,10 @@ import anyio
 
 from bridge.core.caller import Caller
 from bridge.core.content import Result
-from bridge.core.wire import dumps, loads
+from bridge.core.wire import dumps, escaped, loads, loads_leniently
 from bridge.upstream.between import MARGIN, READ_BY_HOST, described, from_wire, passed_on
 from bridge.upstream.channel import (
+    NO_JSON,
     NO_OPTIONS,
     ChannelBusy,
     ChannelError,
@@ -31,7 +32,8 @@ from bridge.upstream.channel import (
 )
 from bridge.upstream.correlator import Correlator
 from bridge.upstream.desk import Desk, Negotiated
-from bridge.upstream.lines import NO_JSON, LineSplitter, message_in
+from bridge.upstream.last_words import LastWords
+from bridge.upstream.lines import LineSplitter
 from bridge.upstream.link import Link
 from bridge.upstream.protocol import PROGRESS
 from bridge.upstream.target import Hosted
@@ -42,8 +44,9 @@ HOST_GONE = "the process that keeps the server's conversation has ended"
 class HostedChannel(asyncio.Protocol, Negotiated):
     """One conversation through the host."""
 
-    def __init__(self, limits: Limits, desk: Desk, on_notification: Notify) -> None:
+    def __init__(self, target: Hosted, limits: Limits, desk: Desk, on_notification: Notify) -> None:
         self._limits = limits
+        self._words = LastWords(str(target), target.without_secrets, limits)
         self.desk = desk
         self.correlator = Correlator(desk, limits)
         self._on_notification = on_notification
@@ -87,29 +90,15 @@ class HostedChannel(asyncio.Protocol, Negotiated):
         self, method: str, params: Params, options: Options = NO_OPTIONS
     ) -> Coroutine[Any, Any, Result]:
         """Send one request and return its result; see `Channel.request`."""
-        if self._passes and options.on_progress is None and method not in READ_BY_HOST:
-            return self._passed_on(method, params, options)
-
-        beside: Message = {}
-        if options.caller is not None:
-            beside["caller"] = described(options.caller)
-
-        if options.headers:
-            beside["headers"] = dict(options.headers)
+        passes = self._passes and options.on_progress is None and method not in READ_BY_HOST
 
         def send(message: Message) -> None:
-            self._write({**message, **beside})
-
-        return self.correlator.ask(method, params, options, send)
-
-    def _passed_on(
-        self, method: str, params: Params, options: Options
-    ) -> Coroutine[Any, Any, Result]:
-        def send(message: Message) -> None:
-            if "id" in message:
+            if "id" not in message:
+                self._write(message)
+            elif passes:  # over stdio, which has no headers
                 self._put(passed_on(message["id"], options.caller, method, params))
             else:
-                self._write(message)
+                self._put(dumps({**message, **_beside(options)}) + b"\n")
 
         return self.correlator.ask(method, params, options, send)
 
@@ -156,7 +145,7 @@ class HostedChannel(asyncio.Protocol, Negotiated):
     # Inside.
 
     def _write(self, message: Message) -> None:
-        self._put(dumps(message) + b"\n")
+        self._put(escaped(message) + b"\n")
 
     def _put(self, line: bytes) -> None:
         if self._reason or self._transport is None or self._transport.is_closing():
@@ -183,8 +172,9 @@ class HostedChannel(asyncio.Protocol, Negotiated):
     def _take_result(self, line: bytes) -> None:
         number, _, text = line.partition(b"\t")
         try:
-            message = message_in(text)
+            message = loads_leniently(text)
         except ValueError:
+            self._words.stray(text)
             self.correlator.fail(int(number), ChannelError(NO_JSON, sent=True))
         else:
             message["id"] = int(number)
@@ -216,6 +206,18 @@ class HostedChannel(asyncio.Protocol, Negotiated):
             self._opened.exception()  # somebody knows, whoever still waits
 
 
+def _beside(options: Options) -> Message:
+    """What the host must know of a request that it reads."""
+    beside: Message = {}
+    if options.caller is not None:
+        beside["caller"] = described(options.caller)
+
+    if options.headers:
+        beside["headers"] = dict(options.headers)
+
+    return beside
+
+
 @asynccontextmanager
 async def open_hosted(
     target: Hosted, on_notification: Notify, limits: Limits, client: Caller | None
@@ -227,7 +229,7 @@ async def open_hosted(
     """
     failure: Exception | None = None
     desk = Desk(on_notification, client)
-    channel = HostedChannel(limits, desk, on_notification)
+    channel = HostedChannel(target, limits, desk, on_notification)
     try:
         await asyncio.get_running_loop().create_unix_connection(lambda: channel, target.place)
     except OSError as exc:

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from io import BytesIO
-from typing import Any, Final
-
-from bridge.core.wire import loads
-
-NO_JSON: Final = "the answer is not JSON that can be read"
 
 
 class LineSplitter:
@@ -61,15 +56,6 @@ class LineSplitter:
 
         self._begun.write(piece)
         self._size += len(piece)
-
-
-def message_in(line: bytes) -> Any:
-    """What a line holds as JSON; bytes that are no UTF-8 are replaced.
-
-    Raises:
-        ValueError: It is no JSON.
-    """
-    return loads(line if line.isascii() else line.decode(errors="replace"))
 
 
 def printable(data: bytes) -> str:

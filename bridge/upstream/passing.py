@@ -11,7 +11,7 @@ from bridge.core.caller import Caller
 from bridge.core.content import Result
 from bridge.upstream.between import result_number
 from bridge.upstream.channel import Limits, Message
-from bridge.upstream.correlator import Correlator
+from bridge.upstream.correlator import CALLED_OFF, Correlator
 from bridge.upstream.desk import Desk
 
 Passed: TypeAlias = asyncio.Future[bytes | Result]
@@ -34,14 +34,11 @@ class Passing(Protocol):
 
 
 class PassingCorrelator(Correlator):
-    """A `Correlator` that also brings back what answers requests that were passed on.
-
-    `passed_on` are the numbers of those.
-    """
+    """A `Correlator` that also brings back, unread, what answers requests that were passed on."""
 
     def __init__(self, desk: Desk, limits: Limits) -> None:
         super().__init__(desk, limits)
-        self.passed_on: set[int] = set()
+        self._unread: set[int] = set()
 
     def expect(self, caller: Caller | None, send: Callable[[Message], None]) -> tuple[int, Passed]:
         """Give a request that is passed on a number, and what gets its result.
@@ -57,7 +54,7 @@ class PassingCorrelator(Correlator):
         number = next(self._numbers)
         passed: Passed = asyncio.get_running_loop().create_future()
         self._waiting[number] = passed
-        self.passed_on.add(number)
+        self._unread.add(number)
         if caller is not None:
             self._desk.callers[number] = caller
 
@@ -66,8 +63,8 @@ class PassingCorrelator(Correlator):
 
     def deliver(self, line: bytes) -> bool:
         """Take one incoming line unread; False if it has to be read."""
-        number = result_number(line)
-        if number not in self.passed_on or (future := self._future(number)) is None:
+        number = result_number(line) if self._unread else None
+        if number not in self._unread or (future := self._future(number)) is None:
             return False
 
         future.set_result(line)
@@ -76,7 +73,7 @@ class PassingCorrelator(Correlator):
     def _over(self, number: int, send: Callable[[Message], None], passed: Passed) -> None:
         """The result came, or none will, or nobody wants it any more."""
         del self._waiting[number]
-        self.passed_on.remove(number)
+        self._unread.remove(number)
         self._desk.callers.pop(number, None)
         if passed.cancelled():
-            self._tell_cancelled(number, "", asyncio.CancelledError(), send)
+            self._tell_cancelled(number, CALLED_OFF, send)

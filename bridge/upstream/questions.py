@@ -10,6 +10,7 @@ from anyio.abc import TaskGroup
 
 from bridge.core.caller import Caller
 from bridge.core.rpc import INTERNAL_ERROR, INVALID_REQUEST, RpcError, rpc_error
+from bridge.core.unicode import encodable
 from bridge.telemetry import log
 from bridge.upstream.channel import ChannelError, Message, Params
 
@@ -87,7 +88,7 @@ class Questions:
         try:
             with scope:
                 outcome = await self._asked(caller, method, params, causes)
-                await self._reply({"jsonrpc": "2.0", "id": request_id, **outcome})
+                await self._reply(encodable({"jsonrpc": "2.0", "id": request_id, **outcome}))
         except (RpcError, ChannelError) as exc:
             log.debug("the answer to %s was not taken: %s", method, exc)
         finally:

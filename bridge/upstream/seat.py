@@ -12,15 +12,15 @@ from typing import Any, Protocol
 from bridge.core.caller import Caller
 from bridge.core.content import Result
 from bridge.core.rpc import INTERNAL_ERROR, RpcError, rpc_error
-from bridge.core.wire import dumps, loads
+from bridge.core.wire import escaped, loads
 from bridge.telemetry import log
 from bridge.upstream.between import MARGIN, taken_apart, to_wire
 from bridge.upstream.channel import ChannelError, Message, Options, Params
 from bridge.upstream.correlator import result_of
-from bridge.upstream.failures import did_not_run
+from bridge.upstream.failures import describe, did_not_run
 from bridge.upstream.lines import LineSplitter
 from bridge.upstream.link import Link
-from bridge.upstream.passing import Passed, Passing
+from bridge.upstream.passing import Passed
 from bridge.upstream.protocol import CANCELLED, PROGRESS
 
 MOST_UNREAD = 4
@@ -122,7 +122,7 @@ class Seat(asyncio.Protocol):
 
     def write(self, message: Message) -> None:
         """Send one line; a process that reads nothing is let go of."""
-        self._put(dumps(message) + b"\n")
+        self._put(escaped(message) + b"\n")
 
     def _put(self, line: bytes) -> None:
         transport = self._transport
@@ -197,7 +197,7 @@ class Seat(asyncio.Protocol):
     def _pass_on(self, line: bytes) -> None:
         number, told, request = taken_apart(line)
         if self.table is None:
-            raise KeyError("open")
+            raise ValueError("a request before the conversation is open")
 
         guest = None if told is None else Guest(told, lambda: self, number)
         self._ask(self.table, number, partial(self.table.pass_on, request, guest))
@@ -223,6 +223,9 @@ class Seat(asyncio.Protocol):
             self._answer(number, running.result())
         except (RpcError, ChannelError) as exc:
             self._failed(table, number, exc)
+        except Exception as exc:  # the process would wait for ever
+            log.exception("the host failed to ask a server")
+            self._failed(table, number, ChannelError(describe(exc), sent=True))
 
     def _answer(self, number: int, result: bytes | Result) -> None:
         if isinstance(result, bytes):
@@ -271,15 +274,15 @@ async def seats(place: str, make: Callable[[], Seat]) -> AsyncIterator[None]:
         server.close()
 
 
-def opened(link: Link) -> Message:
-    """What a process is told of the conversation that it joins."""
+def opened(link: Link, passes: bool) -> Message:
+    """What a process is told that joins a conversation; `passes` if requests can be passed on."""
     return {
         "transport": link.transport,
         "era": link.era,
         "version": link.protocol_version,
         "capabilities": link.capabilities,
         "server": link.server,
-        "passes": isinstance(link.channel, Passing),
+        "passes": passes,
     }
 
 

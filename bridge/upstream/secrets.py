@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 SHORTEST_SECRET = 6
+MASK = "***"
 
 _TELLING = re.compile(
     r"token|secret|passw|passphrase|pwd|credential|cookie|auth|bearer|header"
@@ -19,12 +20,24 @@ _WITH_VALUE = re.compile(r"(?P<name>-*[A-Za-z][\w.-]*)(?:=|:\s*)(?P<value>.+)", 
 
 
 def masked(text: str, secrets: Iterable[str]) -> str:
-    """`text` with each of these values taken out; the longest first, for one may hold another."""
-    for value in sorted(secrets, key=len, reverse=True):
-        if len(value) >= SHORTEST_SECRET:
-            text = text.replace(value, "***")
+    """`text` with each of these values taken out; the longest first, for one may hold another.
 
-    return text
+    So is the beginning of one at the end, where a text may have been cut.
+    """
+    known = sorted((one for one in secrets if len(one) >= SHORTEST_SECRET), key=len, reverse=True)
+    for value in known:
+        text = text.replace(value, MASK)
+
+    end = text.rstrip("\ufffd")  # what is left of a character that was cut itself
+    cut = max((_begun(end, value) for value in known), default=0)
+    return end[:-cut] + MASK if cut else text
+
+
+def _begun(text: str, value: str) -> int:
+    """How many characters of `value`, and not just a few, are the end of `text`."""
+    longest = min(len(value), len(text))
+    lengths = range(longest, SHORTEST_SECRET - 1, -1)
+    return next((length for length in lengths if text.endswith(value[:length])), 0)
 
 
 def secrets_in_url(url: str) -> Iterator[str]:

@@ -20,8 +20,9 @@ import anyio.lowlevel
 
 from bridge.core.caller import Caller
 from bridge.core.content import Result
-from bridge.core.wire import dumps
+from bridge.core.wire import dumps, loads_leniently
 from bridge.upstream.channel import (
+    NO_JSON,
     NO_OPTIONS,
     ChannelError,
     Limits,
@@ -32,10 +33,10 @@ from bridge.upstream.channel import (
 from bridge.upstream.command import Command
 from bridge.upstream.correlator import Message
 from bridge.upstream.desk import Desk, Negotiated
-from bridge.upstream.lines import NO_JSON, LineSplitter, message_in
+from bridge.upstream.last_words import LastWords
+from bridge.upstream.lines import LineSplitter
 from bridge.upstream.passing import Passed, PassingCorrelator
 from bridge.upstream.pipe import Input, put
-from bridge.upstream.words import LastWords
 
 GUARD = Path(__file__).with_name("guard.py")
 GUARDED = sys.platform == "linux"
@@ -48,13 +49,12 @@ class StdioChannel(asyncio.SubprocessProtocol, Negotiated):
     """One child process, from its start to the end of everything it started."""
 
     def __init__(self, command: Command, limits: Limits, desk: Desk) -> None:
-        self._command = command
         self._limits = limits
         self.desk = desk
         self._correlator = PassingCorrelator(desk, limits)
         self._lines = LineSplitter(limits.message_bytes)
+        self._words = LastWords(command.argv[0], command.without_secrets, limits)
         self._errors = LineSplitter(limits.stderr_line_bytes, cut=True)
-        self._words = LastWords(command, limits.stderr_lines)
         self._reason = ""
         self._closed = anyio.Event()
         self._exited = anyio.Event()
@@ -167,11 +167,11 @@ class StdioChannel(asyncio.SubprocessProtocol, Negotiated):
 
     def _take(self, line: bytes) -> None:
         line = line.strip(b"\xef\xbb\xbf \t\r")
-        if not line or (self._correlator.passed_on and self._correlator.deliver(line)):
+        if not line or self._correlator.deliver(line):
             return
 
         try:
-            message = message_in(line)
+            message = loads_leniently(line)
         except ValueError:
             self._broken(line)
             return

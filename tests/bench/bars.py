@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tests.bench import embedding, extras, many
+from tests.bench import embedding, extras, many, workers
 from tests.bench.compare import ERAS, Cells, cell_of, paired, wrong
 from tests.bench.contenders import FLOOR, OURS
 
@@ -48,6 +49,7 @@ def bars(found: Mapping[str, Any]) -> list[Bar]:
         "payload": _payload,
         "many": _many,
         "idle": _idle,
+        "workers": _workers,
         "embedding": _embedding,
         "imports": _imports,
     }
@@ -130,6 +132,22 @@ def _idle(found: Mapping[str, Any]) -> Iterator[Bar]:
     for kind, one in found.items():
         yield Bar(f"memory of an idle {kind}", one["kib"], 60, unit="KiB")
         yield Bar(f"of so many {kind}s that came", one["clients"], one["wanted"], True, "")
+
+
+def _workers(found: workers.Found) -> Iterator[Bar]:
+    """Nearly as many times one worker's calls as there are workers; the keeper is no bound."""
+    for era, each in found.items():
+        for name, one in each.items():
+            times = one[workers.SLOW] / each["1"][workers.SLOW]
+            if name != "1" and not math.isnan(times):
+                label = f"calls/s of one worker, {era}, {name} workers, slow cores"
+                yield Bar(label, times, 0.75 * int(name), at_least=True)
+
+        most = max(each.values(), key=lambda one: one[workers.KEEPER])
+        keeper = most[workers.KEEPER] / most[workers.SERVER]
+        yield Bar(f"CPU of the upstream: the keeper of its conversation, {era}", keeper, 1.0)
+        errors = sum(one[workers.WRONG] for one in each.values())
+        yield Bar(f"workers: wrong answers, {era}", errors, 0, unit="")
 
 
 def _embedding(found: Mapping[str, Any]) -> Iterator[Bar]:

@@ -5,15 +5,19 @@ machine of few cores the load, the upstream and the workers share these, so that
 little; the CPU of a call, process by process, does: what each worker spends on it, what the one
 that keeps the upstream's conversation does, the upstream itself, and how evenly the calls fall on
 the workers. Beside them stands how many calls/s each of them alone could carry on a core.
+
+Where the system lets us, each process then gets a tenth of a core, which leaves cores enough for
+all of them: so many calls/s they really carry, and how many times one worker's.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import psutil
@@ -22,11 +26,16 @@ from tests.bench import running
 from tests.bench.compare import ERAS, report
 from tests.bench.contenders import ECHO, Options, bridge
 from tests.bench.procfs import cpu_seconds
+from tests.bench.slow_cores import slow_cores
 
 Found: TypeAlias = dict[str, dict[str, dict[str, float]]]
+"""Figures by era and number of workers."""
 
+SHARE = 0.1
+SLOW_CLIENTS = 64  # so many that the kernel spreads their connections about evenly
 WORKERS = (1, 2, 4)
 WORKER, KEEPER, SERVER = "worker", "keeper", "upstream"
+SLOW, WRONG = "slow calls/s", "wrong"
 
 
 def cpu(pid: int) -> dict[int, tuple[str, float]]:
@@ -62,14 +71,17 @@ def one_run(server: running.Server, era: str, calls: int, clients: int) -> dict[
     uneven = max(spent[WORKER]) * len(spent[WORKER]) / sums[WORKER] if sums[WORKER] else 1.0
     return {
         "calls_per_s": found["calls_per_s"],
-        "wrong": found["wrong"],
+        WRONG: found[WRONG],
         "uneven": uneven,
         **sums,
     }
 
 
 def measured(options: Options) -> Found:
-    """The medians of all rounds, by era and number of workers; they take turns."""
+    """The medians of all rounds; numbers of workers take turns.
+
+    `SLOW` is calls per second with a tenth of a core for each process, NaN if that cannot be had.
+    """
     calls, clients = options.calls, max(options.clients)
     runs: dict[str, dict[str, list[dict[str, float]]]] = {}
     serve = bridge(options, {"echo": {"command": ECHO}}, WORKER)
@@ -82,15 +94,31 @@ def measured(options: Options) -> Found:
             for era in ERAS:
                 for name, server in servers.items():
                     one = one_run(server, era, calls, clients)
+                    slow = slowly(server, era, calls)
+                    one[SLOW] = slow["calls_per_s"]
+                    one[WRONG] += slow[WRONG]
                     runs.setdefault(era, {}).setdefault(name, []).append(one)
 
     return {
         era: {
-            name: {key: statistics.median(one[key] for one in some) for key in some[0]}
+            name: {key: _overall(key, [one[key] for one in some]) for key in some[0]}
             for name, some in each.items()
         }
         for era, each in runs.items()
     }
+
+
+def slowly(server: running.Server, era: str, calls: int) -> dict[str, float]:
+    """One run where each of the server's processes has a slow core of its own."""
+    try:
+        with slow_cores(cpu(server.pid), SHARE):
+            return one_run(server, era, calls, SLOW_CLIENTS)
+    except OSError:
+        return {"calls_per_s": math.nan, WRONG: 0.0}
+
+
+def _overall(key: str, each: Sequence[float]) -> float:
+    return sum(each) if key == WRONG else statistics.median(each)
 
 
 def table(found: Found) -> Iterator[str]:
@@ -101,8 +129,14 @@ def table(found: Found) -> Iterator[str]:
             costs = "   ".join(f"{kind} {one[kind]:6.1f}" for kind in (WORKER, KEEPER, SERVER))
             yield (
                 f"  {name} workers   {costs}   uneven {one['uneven']:4.2f}   "
-                f"{carried(one, int(name)):8.0f} calls/s   wrong {one['wrong']:.0f}"
+                f"{carried(one, int(name)):8.0f} calls/s   wrong {one[WRONG]:.0f}"
             )
+
+        yield f"{era}: with {SHARE:.0%} of a core for each process"
+        alone = each["1"][SLOW]
+        for name, one in each.items():
+            slow = one[SLOW]
+            yield f"  {name} workers   {slow:8.0f} calls/s   {slow / alone:5.2f} x one worker's"
 
 
 def carried(one: Mapping[str, float], workers: int) -> float:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from bridge.downstream.unicode import encodable
+from bridge.core.unicode import encodable
 
 
 def test_what_can_be_written_is_the_same_object() -> None:

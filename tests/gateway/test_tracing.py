@@ -256,6 +256,48 @@ def test_what_a_tool_adds_to_the_span_of_its_call_is_kept() -> None:
     assert ended.start_time <= ended.end_time
 
 
+def test_what_is_added_after_the_end_changes_nothing() -> None:
+    spans = Spans()
+    begun = spans.tracing.begin("now", {})
+    span = trace.get_current_span()
+    begun.end(RECORD)
+    told = spans.only.to_json()
+
+    span.set_attribute("late", 1)
+    span.set_attributes({"later": 2})
+    span.add_event("late")
+    span.record_exception(ValueError("late"))
+    span.update_name("late")
+    span.set_status(trace.StatusCode.ERROR)
+    span.end()
+
+    assert spans.only.to_json() == told
+
+
+def test_what_a_tool_adds_stays_with_its_call() -> None:
+    first, second = Spans(), Spans()
+    begun = first.tracing.begin("now", {})
+    trace.get_current_span().set_attribute("mine", 1)
+    begun.end(RECORD._replace(kind="error", code=-32602))
+
+    assert dict(second.ended().attributes or {}) == ALL
+
+
+def test_a_span_is_bounded_and_ends_with_what_became_of_its_call() -> None:
+    spans = Spans()
+    begun = spans.tracing.begin("now", {})
+    for number in range(1000):
+        trace.get_current_span().set_attribute(f"mine{number}", number)
+        trace.get_current_span().add_event(f"event{number}")
+
+    begun.end(RECORD)
+
+    span = spans.only
+    attributes = dict(span.attributes or {})
+    assert (len(attributes), len(span.events)) == (128, 128)
+    assert (attributes["bridge.outcome"], attributes["mine999"]) == ("ok", 999)
+
+
 async def test_spans_of_a_tool_that_runs_here_belong_under_the_calls() -> None:
     spans, inner = Spans(), []
 

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -436,6 +436,39 @@ async def test_a_response_is_resumed_over_another_process(many: Fleet) -> None:
         rest = await door.get("/mcp", headers={**session, "Last-Event-ID": name})
         [(_, answer)] = events(rest.text)
         assert answer["result"]["structuredContent"]["replies"] == [{"result": YES}]
+
+
+async def test_half_a_character_goes_between_processes_and_harms_none(many: Fleet) -> None:
+    one, other = await many.two()
+    hello = {"protocolVersion": LEGACY, "capabilities": FORM, "clientInfo": {"name": "@"}}
+    door = await many.at(one)
+    answer = await door.post("/mcp", **halved(request("initialize", 0, **hello)))
+    session = {"Mcp-Session-Id": answer.headers["mcp-session-id"], "MCP-Protocol-Version": LEGACY}
+    door = await many.at(other)  # which gets a copy of the session, with the client's name
+    assert (await door.post("/mcp", json=request("ping"), headers=session)).status_code == 200
+
+    asking = door.stream("POST", "/mcp", json=call("all_do", 1, {"do": [ASK]}), headers=session)
+    async with asking as response:
+        chunks = response.aiter_text()
+        _, question = await next_event(chunks)
+        for place in (one, other):
+            reply = {"jsonrpc": "2.0", "id": question["id"], "result": {**YES, "note": "@"}}
+            sent = await (await many.at(place)).post("/mcp", **halved(reply, session))
+            assert sent.status_code == 202
+
+        _, answer = await next_event(chunks)
+
+    [reply] = answer["result"]["structuredContent"]["replies"]
+    assert reply == {"result": {**YES, "note": "\ufffd"}}
+    for place in (one, other):
+        told = await (await many.at(place)).post("/mcp", json=call("all_do", 2), headers=session)
+        assert not told.json()["result"].get("isError")
+
+
+def halved(message: dict[str, Any], headers: Mapping[str, str] = {}) -> dict[str, Any]:
+    """A POST of the message, in which "@" stands for half a character."""
+    content = json.dumps(message).replace("@", "\\ud800")
+    return {"content": content, "headers": {"Content-Type": "application/json", **headers}}
 
 
 async def test_a_yes_is_good_for_one_run_wherever_it_is_brought(many: Fleet) -> None:

@@ -11,13 +11,16 @@ from typing import Any
 import anyio
 import pytest
 
+from bridge.core.wire import loads
+from bridge.upstream import seat, stdio
 from bridge.upstream.between import passed_on, result_number, taken_apart
 from bridge.upstream.channel import Channel, ChannelError, Limits, Options, RpcError
 from bridge.upstream.command import Command
 from bridge.upstream.conversation import Hosting
-from bridge.upstream.host import hosting
+from bridge.upstream.host import Host
 from bridge.upstream.hosted import HostedChannel, open_hosted
-from bridge.upstream.stdio import open_stdio
+from bridge.upstream.seat import seats
+from bridge.upstream.stdio import StdioChannel, open_stdio
 from bridge.upstream.target import Hosted
 from tests.upstream.clients import Client
 from tests.waiting import eventually
@@ -29,7 +32,7 @@ seen = []
 for line in sys.stdin.buffer:
     message = json.loads(line)
     number, method = message.get("id"), message.get("method")
-    if number is None:
+    if number is None or method is None:
         seen.append(method)
         continue
 
@@ -42,11 +45,14 @@ for line in sys.stdin.buffer:
         said = bytes.fromhex(message["params"]["line"]).replace(b"@", b"%d" % number)
     elif method == "never":
         continue
+    elif method == "die":
+        sys.exit(3)
 
     sys.stdout.buffer.write(said + b"\\n")
     sys.stdout.buffer.flush()
 """
 COMMAND = Command((sys.executable, "-I", "-c", SCRIPT))
+HASTE = Limits(close_grace=0.2)
 PATIENT = Options(timeout=60)
 
 LOOKS_LIKE_AN_END = rb'{"result":{"text":",\"jsonrpc\":\"2.0\",\"id\":1}"},"jsonrpc":"2.0","id":@}'
@@ -62,6 +68,16 @@ LINES: dict[str, bytes] = {
     "with what looks like a beginning": rb'{"result":{"id":7,"t":"\"result\":{"},"id":@}',
     "with large numbers": b'{"jsonrpc":"2.0","id":@,"result":{"n":123456789012345678901234567890}}',
     "with half a character": rb'{"jsonrpc":"2.0","id":@,"result":{"text":"\ud800"}}',
+    "with half a character, read": rb'{"result":{"a":"\ud800"},"id":@,"jsonrpc":"2.0"}',
+    "with half a character in an error": b'{"jsonrpc":"2.0","id":@,'
+    rb'"error":{"code":1,"message":"\ud800"}}',
+    "after half a character told": rb'{"jsonrpc":"2.0","method":"notifications/message",'
+    rb'"params":{"level":"info","data":"\ud800"}}'
+    b'\n{"jsonrpc":"2.0","id":@,"result":{"a":1}}',
+    "after a question that is named by half a character": rb'{"jsonrpc":"2.0","id":"\ud800",'
+    b'"method":"ping"}\n{"jsonrpc":"2.0","id":@,"result":{"a":1}}',
+    "after a question for half a character": rb'{"jsonrpc":"2.0","id":"q","method":"\ud800"}'
+    b'\n{"jsonrpc":"2.0","id":@,"result":{"a":1}}',
     "not in UTF-8": b'{"jsonrpc":"2.0","id":@,"result":{"text":"caf\xe9"}}',
     "with more members": b'{"jsonrpc":"2.0","id":@,"result":{"a":1},"more":true}',
     "with no object": b'{"jsonrpc":"2.0","id":@,"result":[1]}',
@@ -89,16 +105,34 @@ def nothing(method: str, params: dict[str, Any]) -> None:
 
 
 @asynccontextmanager
+async def kept(place: Path, limits: Limits = HASTE) -> AsyncIterator[tuple[Host, Hosted]]:
+    """The host of the server's conversation, and where it is found."""
+    at = str(place / "host.sock")
+    host = Host({"raw": Hosting(COMMAND, 60.0, limits)})
+    try:
+        async with seats(at, host.seat):
+            yield host, Hosted("raw", at, COMMAND)
+    finally:
+        await host.aclose()
+
+
+@asynccontextmanager
 async def hosted(place: Path) -> AsyncIterator[Channel]:
     """The server, whose conversation somebody else keeps."""
-    at, limits = str(place / "host.sock"), Limits(close_grace=0.2)
-    target = Hosted("raw", at, COMMAND)
     async with (
-        hosting({"raw": Hosting(COMMAND, 60.0, limits)}, at),
-        open_hosted(target, nothing, limits, None) as link,
+        kept(place) as (_, target),
+        open_hosted(target, nothing, HASTE, None) as link,
     ):
         assert link is not None
         yield link.channel
+
+
+def child(host: Host) -> StdioChannel:
+    """The one server that the host speaks with."""
+    [table] = host._tables.values()
+    channel = table._live().channel
+    assert isinstance(channel, StdioChannel)
+    return channel
 
 
 async def outcome(channel: Channel, line: bytes) -> object:
@@ -113,7 +147,7 @@ async def outcome(channel: Channel, line: bytes) -> object:
 
 @pytest.mark.parametrize("line", LINES.values(), ids=LINES)
 async def test_an_answer_is_what_it_is_without_the_host(tmp_path: Path, line: bytes) -> None:
-    async with open_stdio(COMMAND, nothing, Limits(close_grace=0.2)) as channel:
+    async with open_stdio(COMMAND, nothing, HASTE) as channel:
         expected = await outcome(channel, line)
 
     async with hosted(tmp_path) as channel:
@@ -136,20 +170,85 @@ async def test_a_caller_who_leaves_calls_the_request_off_and_the_next_is_served(
 
 
 async def test_more_requests_than_the_bound_are_refused_and_harm_nothing(tmp_path: Path) -> None:
-    at, few = str(tmp_path / "host.sock"), Limits(close_grace=0.2, in_flight=3)
-    target = Hosted("raw", at, COMMAND)
+    few = Limits(close_grace=0.2, in_flight=3)
     async with (
-        hosting({"raw": Hosting(COMMAND, 60.0, few)}, at),
+        kept(tmp_path, few) as (host, target),
         open_hosted(target, nothing, Limits(), None) as link,
-        anyio.create_task_group() as tasks,
     ):
         assert link is not None
-        for _ in range(few.in_flight):
-            tasks.start_soon(link.channel.request, "never", {}, PATIENT)
+        async with anyio.create_task_group() as tasks:
+            for _ in range(few.in_flight):
+                tasks.start_soon(link.channel.request, "never", {}, PATIENT)
 
-        await anyio.wait_all_tasks_blocked()
-        assert "in flight" in str(await outcome(link.channel, b"{}"))
-        tasks.cancel_scope.cancel()
+            await eventually(lambda: len(child(host)._correlator) == few.in_flight)
+            assert "in flight" in str(await outcome(link.channel, b"{}"))
+            tasks.cancel_scope.cancel()
+
+        await eventually(lambda: not child(host)._correlator)
+        assert await outcome(link.channel, LINES["as json.dumps writes it"]) == {"a": 1}
+
+
+async def test_requests_and_results_are_not_read_on_their_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = []
+
+    def noted(data: bytes) -> Any:
+        read.append(data)
+        return loads(data)
+
+    async with hosted(tmp_path) as channel:
+        monkeypatch.setattr(seat, "loads", noted)
+        monkeypatch.setattr(stdio, "loads_leniently", noted)
+        for line in ("as json.dumps writes it", "as the TypeScript SDK writes it"):
+            assert await outcome(channel, LINES[line]) == {"a": 1}
+
+        assert read == []
+        assert isinstance(await outcome(channel, LINES["with an error"]), dict)
+        assert len(read) == 1
+
+
+async def test_of_a_process_that_is_gone_nothing_is_kept(tmp_path: Path) -> None:
+    async with kept(tmp_path) as (host, target):
+        async with open_hosted(target, nothing, HASTE, None) as first:
+            assert first is not None
+            with anyio.move_on_after(60) as waiting:
+                async with anyio.create_task_group() as tasks:
+                    asked = Options(timeout=60, caller=Client())
+                    tasks.start_soon(first.channel.request, "never", {}, asked)
+                    await eventually(lambda: child(host).desk.callers)
+                    assert isinstance(first.channel, HostedChannel)
+                    assert first.channel._transport is not None
+                    first.channel._transport.abort()
+                    waiting.cancel()
+
+        await eventually(lambda: not child(host)._correlator)
+        assert (child(host)._correlator._unread, child(host).desk.callers) == (set(), {})
+        async with open_hosted(target, nothing, HASTE, None) as second:
+            assert second is not None
+            answer = await second.channel.request("seen", {}, PATIENT)
+            assert "notifications/cancelled" in answer["seen"]
+
+
+async def test_a_server_that_ends_in_the_middle_may_have_acted(tmp_path: Path) -> None:
+    async with hosted(tmp_path) as channel:
+        with pytest.raises(ChannelError) as raised:
+            await channel.request("die", {}, PATIENT)
+
+        assert raised.value.sent
+        assert not channel.is_open
+
+
+async def test_what_a_host_never_writes_ends_the_conversation(tmp_path: Path) -> None:
+    async with (
+        kept(tmp_path) as (host, target),
+        open_hosted(target, nothing, HASTE, None) as link,
+    ):
+        assert link is not None
+        [table] = host._tables.values()
+        table._seats[0]._put(b"no line of a host's\n")
+        await link.channel.wait_closed()
+        assert link.channel.closed_because == "the host wrote what is no message"
 
 
 async def test_what_follows_the_protocol_no_more_ends_the_conversation(tmp_path: Path) -> None:

@@ -240,8 +240,8 @@ async def test_time_that_the_server_takes_is_bounded_over_all_rounds() -> None:
 
 
 async def test_legacy_server_is_brought_nothing_of_the_modern_era() -> None:
-    meta = {"example.com/k": 1, "io.modelcontextprotocol/protocolVersion": "x", "progressToken": 9}
-    client = Client(modern=True, meta=meta, brought={"requestState": "s", "inputResponses": {}})
+    brought = {"requestState": "s", "inputResponses": {}}
+    client = Client(modern=True, meta={"example.com/k": 1}, brought=brought)
     async with upstream("legacy") as sessions:
         await sessions.shared.link()
         sessions.policy = "shared"

@@ -69,3 +69,14 @@ def test_a_shell_line_is_refused_without_its_secrets() -> None:
         to_target(f"npx server --token={SECRET}")
 
     assert SECRET not in str(raised.value)
+
+
+@pytest.mark.parametrize("secret", ["s3cr3t-value", "pässwörd-123", "x" * 40 + "y"])
+def test_of_a_secret_that_is_cut_no_part_is_shown(secret: str) -> None:
+    endpoint = Endpoint("https://example.com/mcp", headers={"Authorization": f"Bearer {secret}"})
+    echoed = f"bad header: {secret}".encode()
+    for end in range(len(echoed) + 1):
+        shown = endpoint.without_secrets(echoed[:end].decode(errors="replace"))
+
+        assert secret[:6] not in shown
+        assert shown.startswith("bad header: "[:end])

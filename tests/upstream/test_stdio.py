@@ -185,6 +185,21 @@ async def test_configured_secret_is_not_in_what_the_server_is_said_to_have_said(
     assert channel.closed_because.endswith("it last said: bad token ***")
 
 
+@pytest.mark.parametrize("length", [12, 150, 200])
+@pytest.mark.parametrize("before", [0, 90, 99, 100, 190])
+async def test_no_part_of_a_secret_is_shown_where_a_line_is_cut(before: int, length: int) -> None:
+    secret, limits = ("s3cr3t-" * length)[:length], Limits(stderr_line_bytes=100, close_grace=0.2)
+    line = f"'.' * {before} + os.environ['TOKEN'] * 900 + chr(10)"
+    script = f"import os, sys; sys.stderr.write({line}); sys.stdout.write({line}); sys.exit(1)"
+    argv = [sys.executable, "-c", script]
+    async with opened(argv, limits, env={"TOKEN": secret}) as channel:
+        await channel.wait_closed()
+        await eventually(lambda: channel.stderr)
+
+    assert secret[:6] not in channel.closed_because
+    assert len(channel.stderr[0]) <= 100
+
+
 async def test_error_answer_keeps_code_message_and_data(odd_server: Odd) -> None:
     async with opened(odd_server("noise")) as channel:
         with pytest.raises(RpcError) as raised:
