@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 from pydantic_core import from_json, to_json
@@ -62,12 +63,23 @@ def dumps(value: Any) -> bytes:
 def escaped(value: Any) -> bytes:
     """Serialise JSON for a process of ours: as `dumps` does, half a character as its escape.
 
-    `loads` takes that; most others would take nothing of it.
+    `loads` takes that; most others would take nothing of it. Of a number beyond all floats, such as
+    1e400, null is left.
     """
     try:
         return dumps(value)
     except ValueError:
-        return json.dumps(value, separators=(",", ":")).encode("ascii")
+        return json.dumps(_bounded(value), separators=(",", ":")).encode("ascii")
+
+
+def _bounded(value: Any) -> Any:
+    if isinstance(value, float) and math.isinf(value):
+        return None
+
+    if isinstance(value, dict):
+        return {key: _bounded(inner) for key, inner in value.items()}
+
+    return [_bounded(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def _no_number(name: str) -> Any:

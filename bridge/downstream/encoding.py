@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from bridge.core.unicode import encodable
+from bridge.core.encodable import encodable
 from bridge.core.wire import dumps
 
 

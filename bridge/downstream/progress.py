@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from bridge.core.unicode import encodable
+from bridge.core.encodable import encodable
 
 Send: TypeAlias = Callable[[float, float | None, str | None], Awaitable[None]]
 

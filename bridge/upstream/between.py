@@ -3,7 +3,7 @@
 It is lines. One that begins with "{" is JSON: a JSON-RPC message as it is for the server, with
 what the host must know beside it. `caller` is whose a request is, `for` the request that
 something the server says belongs to, `direct` that it is for one client, `broken` a failure that
-is no answer of the server's.
+is no answer of the server's. `hold` names a request whose time stands still while `holds`.
 
 Before all of that a process says which server it wants (`open`), and, for a conversation that is
 one client's alone, whose (`client`, with `alone`: which of a modern client's). The host answers
@@ -19,6 +19,7 @@ Its result is its number here, a tab, and the server's line.
 from __future__ import annotations
 
 import re
+import sys
 from functools import lru_cache
 from typing import Final
 
@@ -37,8 +38,8 @@ from bridge.upstream.protocol import SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE
 SHORT: Final = 512
 """Bytes of the longest description of a caller that is kept."""
 
-MARGIN: Final = 64 * 1024
-"""How much longer a line may be than the server's message that it holds."""
+UNBOUNDED: Final = sys.maxsize
+"""The longest line: what goes between our own processes was bounded where it came in."""
 
 READ_BY_HOST: Final = frozenset({SUBSCRIBE, UNSUBSCRIBE, SET_LEVEL})
 """Requests that are not passed on, for they concern all processes together."""
@@ -48,6 +49,7 @@ READ_BY_HOST: Final = frozenset({SUBSCRIBE, UNSUBSCRIBE, SET_LEVEL})
 ID_FIRST: Final = re.compile(
     rb'\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,15})\s*,\s*"result"\s*:'
 )
+METHOD: Final = b'"method"'
 RESULT_FIRST: Final = re.compile(rb'\{\s*"result"\s*:')
 ID_LAST: Final = re.compile(rb',\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,15})\s*\}$')
 LONGEST_END: Final = 64
@@ -85,6 +87,9 @@ def result_number(line: bytes) -> int | None:
 
     None if that is not plain to see: then the line must be read.
     """
+    if line.find(METHOD) >= 0:  # perhaps it is no answer at all
+        return None
+
     found = ID_FIRST.match(line)
     if found is None and RESULT_FIRST.match(line) is not None:
         found = ID_LAST.search(line, max(0, len(line) - LONGEST_END))

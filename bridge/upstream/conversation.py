@@ -15,11 +15,12 @@ from bridge.core.content import Result
 from bridge.upstream.capabilities import wants
 from bridge.upstream.channel import ChannelError, Limits, Message, Options, Params, RpcError
 from bridge.upstream.dial import dial
+from bridge.upstream.guest import Guest
 from bridge.upstream.link import Link
 from bridge.upstream.owner import Owner
 from bridge.upstream.passing import Passed, Passing
 from bridge.upstream.protocol import SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE, Era
-from bridge.upstream.seat import Guest, Seat
+from bridge.upstream.seat import Seat
 from bridge.upstream.target import Target
 
 SOONER: Final = 0.95
@@ -58,6 +59,7 @@ class Conversation:
         self._following = anyio.Lock()
         self._level: str | None = None
         self._passing: Passing | None = None
+        self._behind: set[Seat] = set()
         self.words = ""
         """What the server said instead of an answer, if nobody could connect."""
 
@@ -104,11 +106,22 @@ class Conversation:
         if seat in self._seats:
             self._seats.remove(seat)
 
+        self.pace(seat, False)
         owner = self._owner
         if owner is not None and any(seat in who for who in self._followed.values()):
             owner.start(partial(self._unfollow_all, seat))
 
         self._end_if_empty()
+
+    def pace(self, seat: Seat, is_behind: bool) -> None:
+        """Have the server wait, if it can, while any process has not read what it should."""
+        if is_behind and seat in self._seats:
+            self._behind.add(seat)
+        else:
+            self._behind.discard(seat)
+
+        if self._passing is not None:
+            self._passing.listen(not self._behind)
 
     def doubt(self, seat: Seat) -> None:
         """The server ran nothing of what it was sent: whoever asks next gets a new link."""
@@ -172,6 +185,7 @@ class Conversation:
         seats, self._seats = self._seats, []
         owner, self._owner = self._owner, None
         self._passing = None
+        self._behind.clear()
         if owner is not None:
             why = "" if owner.link is None else owner.link.channel.closed_because
             owner.stop()

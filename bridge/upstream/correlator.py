@@ -121,7 +121,7 @@ class Correlator:
 
         method = message.get("method")
         if method is None:
-            self._answer(message)
+            self.answer(message)
             return None
 
         if "id" in message:
@@ -130,6 +130,18 @@ class Correlator:
         params = message.get("params")
         self._notification(method, params if isinstance(params, dict) else {})
         return None
+
+    def answer(self, message: Message) -> None:
+        """Take an answer: the caller who waits for it wakes up."""
+        future = self._future(message.get("id"))
+        if future is None:
+            self.late_answers += 1
+            return
+
+        try:
+            future.set_result(result_of(message))
+        except RpcError as exc:
+            future.set_exception(exc)
 
     def fail(self, number: object, error: ChannelError) -> None:
         """End one waiting request, if there is one of that number."""
@@ -147,17 +159,6 @@ class Correlator:
 
     def _busy(self) -> ChannelBusy:
         return ChannelBusy(f"{len(self._waiting)} requests are already in flight")
-
-    def _answer(self, message: Message) -> None:
-        future = self._future(message.get("id"))
-        if future is None:
-            self.late_answers += 1
-            return
-
-        try:
-            future.set_result(result_of(message))
-        except RpcError as exc:
-            future.set_exception(exc)
 
     def _future(self, number: object) -> asyncio.Future[Any] | None:
         """Who waits for this number; our numbers are integers, which JSON's `true` is not."""

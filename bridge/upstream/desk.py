@@ -7,11 +7,13 @@ is under way is one client's; what may be somebody else's is shown to nobody.
 
 from __future__ import annotations
 
+from typing import Any
+
 from anyio.abc import TaskGroup
 
 from bridge.core.caller import Caller
+from bridge.core.encodable import encodable
 from bridge.core.rpc import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError, rpc_error
-from bridge.core.unicode import encodable
 from bridge.upstream.capabilities import refusal, wants
 from bridge.upstream.channel import Message, Notify, Params
 from bridge.upstream.protocol import (
@@ -51,8 +53,11 @@ class Desk:
         """Take no more requests: the tasks that answer them are ending."""
         self._questions = None
 
-    def told(self, method: str, params: Params, number: int | None = None) -> None:
+    def told(self, method: Any, params: Params, number: int | None = None) -> None:
         """Pass a notification on, or drop it; `number` is the request on whose stream it came."""
+        if not isinstance(method, str):
+            return  # whatever it is
+
         if method == CANCELLED and self._called_off(params):
             return
 

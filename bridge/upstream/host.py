@@ -19,8 +19,9 @@ from bridge.upstream.capabilities import for_legacy
 from bridge.upstream.channel import Message
 from bridge.upstream.conversation import Conversation, Hosting
 from bridge.upstream.failures import describe
+from bridge.upstream.guest import Guest
 from bridge.upstream.protocol import Era
-from bridge.upstream.seat import Guest, Seat, opened, seats
+from bridge.upstream.seat import Seat, opened, seats
 
 Key: TypeAlias = tuple[str, ...]
 

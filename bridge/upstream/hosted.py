@@ -18,7 +18,7 @@ import anyio
 from bridge.core.caller import Caller
 from bridge.core.content import Result
 from bridge.core.wire import dumps, escaped, loads, loads_leniently
-from bridge.upstream.between import MARGIN, READ_BY_HOST, described, from_wire, passed_on
+from bridge.upstream.between import READ_BY_HOST, UNBOUNDED, described, from_wire, passed_on
 from bridge.upstream.channel import (
     NO_JSON,
     NO_OPTIONS,
@@ -50,7 +50,7 @@ class HostedChannel(asyncio.Protocol, Negotiated):
         self.desk = desk
         self.correlator = Correlator(desk, limits)
         self._on_notification = on_notification
-        self._lines = LineSplitter(limits.message_bytes + MARGIN)
+        self._lines = LineSplitter(UNBOUNDED)
         self._opened: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._transport: asyncio.WriteTransport | None = None
         self._reason = ""
@@ -163,7 +163,10 @@ class HostedChannel(asyncio.Protocol, Negotiated):
         elif "broken" in message:
             self.correlator.fail(message["id"], from_wire(message["broken"]))
         elif "id" in message:
-            self.correlator.receive(message)
+            self.correlator.answer(message)
+        elif "hold" in message:
+            change = self.correlator.pause if message["holds"] else self.correlator.resume
+            change(message["hold"])
         elif "closed" in message:
             self._end(message["closed"])
         elif not self._opened.done():
@@ -177,8 +180,7 @@ class HostedChannel(asyncio.Protocol, Negotiated):
             self._words.stray(text)
             self.correlator.fail(int(number), ChannelError(NO_JSON, sent=True))
         else:
-            message["id"] = int(number)
-            self.correlator.receive(message)
+            self.correlator.answer({**message, "id": int(number)})
 
     def _take_said(self, message: Message, method: str) -> None:
         """What the server says or asks of its own accord; the host knows whose it is."""

@@ -10,9 +10,10 @@ from typing import Protocol, TypeAlias, runtime_checkable
 from bridge.core.caller import Caller
 from bridge.core.content import Result
 from bridge.upstream.between import result_number
-from bridge.upstream.channel import Limits, Message
+from bridge.upstream.channel import ChannelError, Limits, Message
 from bridge.upstream.correlator import CALLED_OFF, Correlator
 from bridge.upstream.desk import Desk
+from bridge.upstream.guest import Guest
 
 Passed: TypeAlias = asyncio.Future[bytes | Result]
 """What gets a server's line with a result, or the result, if the line had to be read."""
@@ -32,6 +33,10 @@ class Passing(Protocol):
         """
         ...
 
+    def listen(self, listens: bool) -> None:
+        """Take what the server writes, or let it wait; may be said again."""
+        ...
+
 
 class PassingCorrelator(Correlator):
     """A `Correlator` that also brings back, unread, what answers requests that were passed on."""
@@ -40,10 +45,14 @@ class PassingCorrelator(Correlator):
         super().__init__(desk, limits)
         self._unread: set[int] = set()
 
-    def expect(self, caller: Caller | None, send: Callable[[Message], None]) -> tuple[int, Passed]:
-        """Give a request that is passed on a number, and what gets its result.
-
-        Cancelling this calls the request off, with `send`.
+    def pass_on(
+        self,
+        request: bytes,
+        caller: Caller | None,
+        put: Callable[[bytes], None],
+        send: Callable[[Message], None],
+    ) -> Passed:
+        """Give a request a number, and `put` it on its way; `send` is for calling it off.
 
         Raises:
             ChannelBusy: Too many requests are in flight.
@@ -59,7 +68,12 @@ class PassingCorrelator(Correlator):
             self._desk.callers[number] = caller
 
         passed.add_done_callback(partial(self._over, number, send))
-        return number, passed
+        try:
+            put(b'{"jsonrpc":"2.0","id":%d,%b' % (number, request))
+        except ChannelError as exc:
+            passed.set_exception(exc)
+
+        return passed
 
     def deliver(self, line: bytes) -> bool:
         """Take one incoming line unread; False if it has to be read."""
@@ -69,6 +83,21 @@ class PassingCorrelator(Correlator):
 
         future.set_result(line)
         return True
+
+    def pause(self, number: int) -> None:
+        """Stop the time of a request where it is measured; see `questions.Clock`."""
+        super().pause(number)
+        self._hold(number, True)
+
+    def resume(self, number: int) -> None:
+        """Let it go on."""
+        super().resume(number)
+        self._hold(number, False)
+
+    def _hold(self, number: int, holds: bool) -> None:
+        caller = self._desk.callers.get(number)
+        if isinstance(caller, Guest):
+            caller.hold(holds)
 
     def _over(self, number: int, send: Callable[[Message], None], passed: Passed) -> None:
         """The result came, or none will, or nobody wants it any more."""

@@ -1,4 +1,4 @@
-"""The pipe into a child process, whichever event loop made it."""
+"""The pipes into and out of a child process, whichever event loop made them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,15 @@ class Input(Protocol):
     def get_write_buffer_size(self) -> int: ...
 
 
+@runtime_checkable
+class Output(Protocol):
+    """A child's stdout."""
+
+    def is_closing(self) -> bool: ...
+    def pause_reading(self) -> None: ...
+    def resume_reading(self) -> None: ...
+
+
 def put(pipe: Input, line: bytes, limit: int) -> None:
     """Write one line, unless more than `limit` bytes wait to be read already.
 
@@ -29,3 +38,9 @@ def put(pipe: Input, line: bytes, limit: int) -> None:
         raise ChannelBusy("the server does not read its input")
 
     pipe.write(line + b"\n")
+
+
+def take(pipe: object, takes: bool) -> None:
+    """Take what the child writes, or leave it in the pipe; may be said again."""
+    if isinstance(pipe, Output) and not pipe.is_closing():
+        (pipe.resume_reading if takes else pipe.pause_reading)()

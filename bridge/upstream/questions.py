@@ -9,8 +9,8 @@ import anyio
 from anyio.abc import TaskGroup
 
 from bridge.core.caller import Caller
+from bridge.core.encodable import encodable
 from bridge.core.rpc import INTERNAL_ERROR, INVALID_REQUEST, RpcError, rpc_error
-from bridge.core.unicode import encodable
 from bridge.telemetry import log
 from bridge.upstream.channel import ChannelError, Message, Params
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Protocol
@@ -14,17 +14,16 @@ from bridge.core.content import Result
 from bridge.core.rpc import INTERNAL_ERROR, RpcError, rpc_error
 from bridge.core.wire import escaped, loads
 from bridge.telemetry import log
-from bridge.upstream.between import MARGIN, taken_apart, to_wire
+from bridge.upstream.between import UNBOUNDED, taken_apart, to_wire
 from bridge.upstream.channel import ChannelError, Message, Options, Params
 from bridge.upstream.correlator import result_of
 from bridge.upstream.failures import describe, did_not_run
+from bridge.upstream.guest import Guest
 from bridge.upstream.lines import LineSplitter
 from bridge.upstream.link import Link
+from bridge.upstream.outlet import Outlet
 from bridge.upstream.passing import Passed
 from bridge.upstream.protocol import CANCELLED, PROGRESS
-
-MOST_UNREAD = 4
-"""How many of the longest messages wait for a process that does not read."""
 
 
 class Table(Protocol):
@@ -44,6 +43,10 @@ class Table(Protocol):
         """Send one notification to the server; see `Channel.notify`."""
         ...
 
+    def pace(self, seat: Seat, is_behind: bool) -> None:
+        """This seat has more to read than it should, or has not any more."""
+        ...
+
     def leave(self, seat: Seat) -> None:
         """This seat is empty from now on."""
         ...
@@ -51,38 +54,6 @@ class Table(Protocol):
     def doubt(self, seat: Seat) -> None:
         """The server did not run what came from this seat, and perhaps runs nothing any more."""
         ...
-
-
-class Guest:
-    """The client of one request, or of a whole conversation, as the host sees it: a `Caller`."""
-
-    meta: Mapping[str, Any] = {}
-    brought: Mapping[str, Any] = {}
-
-    def __init__(
-        self, told: Message, seat: Callable[[], Seat | None], number: int | None = None
-    ) -> None:
-        """`seat` is where the client sits now; `number` is its request there."""
-        self.key: str = told["key"]
-        self.modern: bool = told["modern"]
-        self.capabilities: Mapping[str, Any] = told["capabilities"]
-        self.log_level: str | None = told["level"]
-        self._seat = seat
-        self._number = number
-
-    async def ask(self, method: str, params: dict[str, Any]) -> Result:
-        """Put a server's request to the client; see `Caller.ask`."""
-        seat = self._seat()
-        if seat is None:
-            raise rpc_error(INTERNAL_ERROR, "the client is gone")
-
-        return await seat.ask(method, params, self._number)
-
-    def tell(self, method: str, params: dict[str, Any]) -> None:
-        """Pass a notification on to the client; see `Caller.tell`."""
-        seat = self._seat()
-        if seat is not None:
-            seat.write({**_said(method, params, self._number), "direct": True})
 
 
 class Seat(asyncio.Protocol):
@@ -96,10 +67,10 @@ class Seat(asyncio.Protocol):
     ) -> None:
         self._limit = limit
         self._open_table = open_table
-        self._lines = LineSplitter(limit + MARGIN)
-        self._transport: asyncio.Transport | None = None
+        self._lines = LineSplitter(UNBOUNDED)
+        self._outlet: Outlet | None = None
         self._opening: asyncio.Task[None] | None = None
-        self._running: dict[int, asyncio.Future[bytes | Result]] = {}
+        self._running: dict[int, asyncio.Task[None] | Passed] = {}
         self._telling: set[asyncio.Task[None]] = set()
         self._numbers = itertools.count(1)
         self._asked: dict[str, asyncio.Future[Result]] = {}
@@ -115,38 +86,38 @@ class Seat(asyncio.Protocol):
             self.write({"id": name, **_said(method, params, number)})
             return await future
         except asyncio.CancelledError:
-            self.write({**_said(CANCELLED, {"requestId": name}, number), "direct": True})
+            self.tell(CANCELLED, {"requestId": name}, number)
             raise
         finally:
             del self._asked[name]
+
+    def tell(self, method: str, params: Params, number: int | None) -> None:
+        """Pass a notification on to the client behind a request; see `Caller.tell`."""
+        self.write({**_said(method, params, number), "direct": True})
+
+    def hold(self, number: int, holds: bool) -> None:
+        """Say that a request's time stands still from now on, or goes on."""
+        self.write({"hold": number, "holds": holds})
 
     def write(self, message: Message) -> None:
         """Send one line; a process that reads nothing is let go of."""
         self._put(escaped(message) + b"\n")
 
     def _put(self, line: bytes) -> None:
-        transport = self._transport
-        if self.is_gone or transport is None or transport.is_closing():
-            return
-
-        if transport.get_write_buffer_size() > self._limit * MOST_UNREAD:
-            log.warning("a process does not read what its servers say: its conversation is closed")
-            transport.abort()
-            return
-
-        transport.write(line)
+        if self._outlet is not None and not self.is_gone:
+            self._outlet.write(line)
 
     def end(self, reason: str) -> None:
         """Close it, and say why."""
         self.write({"closed": reason})
-        if self._transport is not None:
-            self._transport.close()
+        if self._outlet is not None:
+            self._outlet.close()
 
     # What the event loop calls.
 
     def connection_made(self, transport: Any) -> None:
         """Keep the transport."""
-        self._transport = transport
+        self._outlet = Outlet(transport, self._limit)
 
     def data_received(self, data: bytes) -> None:
         """Take what the process wrote."""
@@ -160,9 +131,20 @@ class Seat(asyncio.Protocol):
             log.warning("a process wrote what is no message: %s", type(exc).__name__)
             self.end("the host does not understand this")
 
+    def pause_writing(self) -> None:
+        """Much of what was written is not read yet: servers that can wait have to."""
+        self._pace(True)
+
+    def resume_writing(self) -> None:
+        """It is read."""
+        self._pace(False)
+
     def connection_lost(self, exc: Exception | None) -> None:
         """The process is gone, or is done with this conversation."""
         self.is_gone = True
+        if self._outlet is not None:
+            self._outlet.is_behind(False)
+
         for running in (*self._running.values(), *([self._opening] if self._opening else ())):
             running.cancel()
 
@@ -175,6 +157,13 @@ class Seat(asyncio.Protocol):
 
     # Inside.
 
+    def _pace(self, is_behind: bool) -> None:
+        if self._outlet is not None:
+            self._outlet.is_behind(is_behind)
+
+        if self.table is not None:
+            self.table.pace(self, is_behind)
+
     def _take(self, message: Message) -> None:
         table, method = self.table, message.get("method")
         if table is None:
@@ -183,49 +172,50 @@ class Seat(asyncio.Protocol):
         elif method is None:
             self._answered(message)
         elif "id" in message:
-            what = message["method"], message["params"], self._options(message)
-            self._ask(table, message["id"], partial(table.request, self, *what))
+            number = message["id"]
+            running = self._running[number] = _started(self._request(table, number, message))
+            running.add_done_callback(lambda _: self._running.pop(number))
         elif method == CANCELLED:
-            running = self._running.get(message["params"]["requestId"])
-            if running is not None:
-                running.cancel()
+            if (called_off := self._running.get(message["params"]["requestId"])) is not None:
+                called_off.cancel()
         else:
             telling = _started(_told(table, method, message["params"]))
             self._telling.add(telling)
             telling.add_done_callback(self._telling.discard)
 
+    async def _request(self, table: Table, number: int, message: Message) -> None:
+        """Ask the server what must be read on its way.
+
+        The answer is written in the step in which it comes: the next may close the conversation.
+        """
+        method, params, options = message["method"], message["params"], self._options(message)
+        try:
+            self._answer(number, await table.request(self, method, params, options))
+        except Exception as exc:  # a process that hears nothing of it would wait for ever
+            self._failed(table, number, exc)
+
     def _pass_on(self, line: bytes) -> None:
+        table = self.table
         number, told, request = taken_apart(line)
-        if self.table is None:
+        if table is None:
             raise ValueError("a request before the conversation is open")
 
         guest = None if told is None else Guest(told, lambda: self, number)
-        self._ask(self.table, number, partial(self.table.pass_on, request, guest))
-
-    def _ask(
-        self, table: Table, number: int, begin: Callable[[], Awaitable[bytes | Result]]
-    ) -> None:
-        """Have `begin` ask the server, and tell the process what came of it."""
         try:
-            running = asyncio.ensure_future(begin())
+            running = table.pass_on(request, guest)
         except ChannelError as exc:
             self._failed(table, number, exc)
         else:
             self._running[number] = running
-            running.add_done_callback(partial(self._done, table, number))
+            running.add_done_callback(partial(self._passed, table, number))
 
-    def _done(self, table: Table, number: int, running: asyncio.Future[bytes | Result]) -> None:
+    def _passed(self, table: Table, number: int, running: Passed) -> None:
         del self._running[number]
-        if running.cancelled():
-            return
-
-        try:
-            self._answer(number, running.result())
-        except (RpcError, ChannelError) as exc:
-            self._failed(table, number, exc)
-        except Exception as exc:  # the process would wait for ever
-            log.exception("the host failed to ask a server")
-            self._failed(table, number, ChannelError(describe(exc), sent=True))
+        if not running.cancelled():
+            try:
+                self._answer(number, running.result())
+            except (RpcError, ChannelError) as exc:
+                self._failed(table, number, exc)
 
     def _answer(self, number: int, result: bytes | Result) -> None:
         if isinstance(result, bytes):
@@ -233,8 +223,12 @@ class Seat(asyncio.Protocol):
         else:
             self.write({"jsonrpc": "2.0", "id": number, "result": result})
 
-    def _failed(self, table: Table, number: int, exc: RpcError | ChannelError) -> None:
+    def _failed(self, table: Table, number: int, exc: Exception) -> None:
         """Tell the process why there is no result."""
+        if not isinstance(exc, RpcError | ChannelError):
+            log.error("the host failed to ask a server", exc_info=exc)
+            exc = ChannelError(describe(exc), sent=True)
+
         why = {"error": exc.error} if isinstance(exc, RpcError) else {"broken": to_wire(exc)}
         self.write({"jsonrpc": "2.0", "id": number, **why})
         if did_not_run(exc):

@@ -36,7 +36,7 @@ from bridge.upstream.desk import Desk, Negotiated
 from bridge.upstream.last_words import LastWords
 from bridge.upstream.lines import LineSplitter
 from bridge.upstream.passing import Passed, PassingCorrelator
-from bridge.upstream.pipe import Input, put
+from bridge.upstream.pipe import Input, put, take
 
 GUARD = Path(__file__).with_name("guard.py")
 GUARDED = sys.platform == "linux"
@@ -95,13 +95,12 @@ class StdioChannel(asyncio.SubprocessProtocol, Negotiated):
 
     def pass_on(self, request: bytes, caller: Caller | None) -> Passed:
         """Send a request of another process's; see `Passing.pass_on`."""
-        number, passed = self._correlator.expect(caller, self._send)
-        try:
-            self._put(b'{"jsonrpc":"2.0","id":%d,%b' % (number, request))
-        except ChannelError as exc:
-            passed.set_exception(exc)
+        return self._correlator.pass_on(request, caller, self._put, self._send)
 
-        return passed
+    def listen(self, listens: bool) -> None:
+        """Take what the server writes, or let it wait; see `Passing.listen`."""
+        if self._transport is not None:
+            take(self._transport.get_pipe_transport(STDOUT), listens)
 
     async def notify(self, method: str, params: Params) -> None:
         """Send one notification; see `Channel.notify`."""

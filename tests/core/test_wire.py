@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bridge.core.wire import DEEPEST, dumps, loads
+from bridge.core.wire import DEEPEST, dumps, escaped, loads
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,12 @@ def test_deep_nesting_is_refused_both_ways(depth: int) -> None:
     if depth > 300:
         with pytest.raises(ValueError):
             dumps(deep)
+
+
+def test_between_processes_half_a_character_is_kept_and_what_is_no_number_is_left_out() -> None:
+    value = {"half": "\ud800", "far": [float("inf"), {"b": -float("inf")}], "n": 10**30, "é": "😀"}
+
+    found = loads(escaped(value))
+
+    assert found == {**value, "far": [None, {"b": None}]}
+    assert escaped({"é": 1}) == dumps({"é": 1})

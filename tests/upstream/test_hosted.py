@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from bridge.core.wire import loads
-from bridge.upstream import seat, stdio
+from bridge.upstream import outlet, seat, stdio
 from bridge.upstream.between import passed_on, result_number, taken_apart
 from bridge.upstream.channel import Channel, ChannelError, Limits, Options, RpcError
 from bridge.upstream.command import Command
@@ -43,6 +43,9 @@ for line in sys.stdin.buffer:
         said = json.dumps({"jsonrpc": "2.0", "id": number, "result": {"seen": seen}}).encode()
     elif method == "say":
         said = bytes.fromhex(message["params"]["line"]).replace(b"@", b"%d" % number)
+    elif method == "large":
+        result = {"text": "x" * message["params"]["size"]}
+        said = json.dumps({"jsonrpc": "2.0", "id": number, "result": result}).encode()
     elif method == "never":
         continue
     elif method == "die":
@@ -54,6 +57,10 @@ for line in sys.stdin.buffer:
 COMMAND = Command((sys.executable, "-I", "-c", SCRIPT))
 HASTE = Limits(close_grace=0.2)
 PATIENT = Options(timeout=60)
+SIZE = 300_000
+HEARD = Options(timeout=60, on_progress=lambda params: None)
+ASKING = str(Path(__file__).resolve().parent.parent / "servers" / "asking.py")
+QUESTION = {"message": "Really?", "requestedSchema": {"type": "object", "properties": {}}}
 
 LOOKS_LIKE_AN_END = rb'{"result":{"text":",\"jsonrpc\":\"2.0\",\"id\":1}"},"jsonrpc":"2.0","id":@}'
 LINES: dict[str, bytes] = {
@@ -90,6 +97,15 @@ LINES: dict[str, bytes] = {
     "with no number": b'{"jsonrpc":"2.0","id":@,"result":{"a":NaN}}',
     "too deep": b'{"jsonrpc":"2.0","id":@,"result":{"a":' + b"[" * 300 + b"]" * 300 + b"}}",
     "deep": b'{"jsonrpc":"2.0","id":@,"result":{"a":' + b"[" * 150 + b"]" * 150 + b"}}",
+    "as a question as well, at first": b'{"jsonrpc":"2.0","id":@,"result":{},"method":"ping"}\n'
+    b'{"jsonrpc":"2.0","id":@,"result":{"a":1}}',
+    "as a question as well, at last": b'{"result":{},"method":"x","jsonrpc":"2.0","id":@}\n'
+    b'{"jsonrpc":"2.0","id":@,"result":{"a":1}}',
+    "with what is named as a question": b'{"jsonrpc":"2.0","id":@,"result":{"method":"ping"}}',
+    "after what has a list for a method": b'{"jsonrpc":"2.0","method":["a"]}\n'
+    b'{"jsonrpc":"2.0","id":"q","method":["a"]}\n{"jsonrpc":"2.0","id":@,"result":{"a":1}}',
+    "after a question that is named by no number": b'{"jsonrpc":"2.0","id":[1e400],"method":"ping"}'
+    b'\n{"jsonrpc":"2.0","id":@,"result":{"a":1}}',
     "in a batch": b'[{"jsonrpc":"2.0","id":@,"result":{"a":1}}]',
     "twice": b'{"jsonrpc":"2.0","id":@,"result":{"a":1}}\n{"jsonrpc":"2.0","id":@,"result":{}}',
     "as somebody else's first": b'{"jsonrpc":"2.0","id":9@,"result":{}}\n'
@@ -206,6 +222,142 @@ async def test_requests_and_results_are_not_read_on_their_way(
         assert read == []
         assert isinstance(await outcome(channel, LINES["with an error"]), dict)
         assert len(read) == 1
+
+
+async def test_arguments_may_be_longer_than_what_a_server_may_write(tmp_path: Path) -> None:
+    short = Limits(close_grace=0.2, message_bytes=1000)
+    async with (
+        kept(tmp_path, short) as (_, target),
+        open_hosted(target, nothing, short, None) as link,
+    ):
+        assert link is not None
+        for options in (PATIENT, HEARD):
+            long = {"line": LINES["as json.dumps writes it"].hex(), "more": "x" * 300_000}
+            assert await link.channel.request("say", long, options) == {"a": 1}
+
+
+@pytest.mark.parametrize("options", [PATIENT, HEARD], ids=["passed on", "read"])
+async def test_an_answer_counts_that_came_before_what_ended_the_server(
+    tmp_path: Path, options: Options
+) -> None:
+    short = Limits(close_grace=0.2, message_bytes=1000)
+    last = LINES["as json.dumps writes it"] + b"\n" + b"x" * 5000
+    async with (
+        kept(tmp_path, short) as (_, target),
+        open_hosted(target, nothing, short, None) as link,
+    ):
+        assert link is not None
+        assert await link.channel.request("say", {"line": last.hex()}, options) == {"a": 1}
+        await link.channel.wait_closed()
+        assert "a line of more than 1000 bytes" in link.channel.closed_because
+
+
+async def test_a_server_waits_for_a_process_that_is_slow_to_read(tmp_path: Path) -> None:
+    short = Limits(close_grace=0.2, message_bytes=400_000)
+    async with (
+        kept(tmp_path, short) as (host, target),
+        open_hosted(target, nothing, short, None) as link,
+    ):
+        assert link is not None
+        got: list[object] = []
+
+        async def ask() -> None:
+            got.append(await link.channel.request("large", {"size": SIZE}, PATIENT))
+
+        async with anyio.create_task_group() as tasks:
+            reading(link.channel, False)
+            for _ in range(60):
+                tasks.start_soon(ask)
+
+            [table] = host._tables.values()
+            await eventually(lambda: table._behind)
+            reading(link.channel, True)
+
+        assert got == [{"text": "x" * SIZE}] * 60
+        assert not table._behind
+
+
+async def test_a_process_that_reads_nothing_holds_up_others_for_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outlet, "STUCK_SECONDS", 0.3)
+    short = Limits(close_grace=0.2, message_bytes=400_000)
+    async with (
+        kept(tmp_path, short) as (host, target),
+        open_hosted(target, nothing, short, None) as stuck,
+        open_hosted(target, nothing, short, None) as other,
+        anyio.create_task_group() as tasks,
+    ):
+        assert stuck is not None and other is not None
+        reading(stuck.channel, False)
+        for _ in range(30):
+            tasks.start_soon(heard, stuck.channel)
+
+        [table] = host._tables.values()
+        await eventually(lambda: table._behind)
+        assert await outcome(other.channel, LINES["as json.dumps writes it"]) == {"a": 1}
+        assert len(table._seats) == 1
+        reading(stuck.channel, True)  # hears that it is over
+
+
+async def test_while_a_client_is_asked_the_time_of_all_its_calls_stands_still(
+    tmp_path: Path,
+) -> None:
+    asked, answered = anyio.Event(), anyio.Event()
+
+    async def thinks(method: str, params: dict[str, Any]) -> dict[str, Any]:
+        asked.set()
+        await answered.wait()
+        return {"action": "accept", "content": {}}
+
+    command, at = Command((sys.executable, ASKING, "legacy")), str(tmp_path / "host.sock")
+    host = Host({"asking": Hosting(command, 60.0, HASTE)})
+    target = Hosted("asking", at, command)
+    options = Options(timeout=60, caller=Client(answer=thinks))
+
+    def call(*steps: list[Any]) -> dict[str, Any]:
+        return {"name": "do", "arguments": {"do": list(steps)}}
+
+    try:
+        async with (
+            seats(at, host.seat),
+            open_hosted(target, nothing, HASTE, None) as elder,
+            open_hosted(target, nothing, HASTE, None) as younger,
+        ):
+            assert elder is not None and younger is not None
+            mine = [link.channel for link in (elder, younger)]
+            async with anyio.create_task_group() as tasks:
+                waits = call(["wait", "go"])
+                tasks.start_soon(mine[0].request, "tools/call", waits, options)
+                await eventually(lambda: child(host)._correlator)
+                question = call(["ask", "elicitation/create", QUESTION])
+                tasks.start_soon(mine[1].request, "tools/call", question, options)
+                await asked.wait()
+                await eventually(lambda: all(held(one) for one in mine))
+                answered.set()
+                await eventually(lambda: not any(held(one) for one in mine))
+                await mine[0].notify("test/go", {"word": "go"})
+    finally:
+        await host.aclose()
+
+
+async def heard(channel: Channel) -> None:
+    """Ask for a large answer, and do without it."""
+    with suppress(ChannelError):
+        await channel.request("large", {"size": SIZE}, PATIENT)
+
+
+def held(channel: Channel) -> bool:
+    """Whether the time of a request stands still."""
+    assert isinstance(channel, HostedChannel)
+    return bool(channel.correlator._left)
+
+
+def reading(channel: Channel, reads: bool) -> None:
+    """Have a process read what the host writes, or leave it."""
+    assert isinstance(channel, HostedChannel)
+    transport: Any = channel._transport
+    (transport.resume_reading if reads else transport.pause_reading)()
 
 
 async def test_of_a_process_that_is_gone_nothing_is_kept(tmp_path: Path) -> None:
