@@ -45,8 +45,8 @@ def error_text(raw: Result) -> str:
 def to_text(content: Any, kept: Kept = NONE_KEPT) -> str:
     """The content blocks in order; described blocks stand on lines of their own."""
     blocks = content if isinstance(content, list) else ()
-    if len(blocks) == 1:  # as in most answers
-        return _piece(blocks[0], kept.get(0, ""))[0]
+    if len(blocks) == 1 and (only := _own_text(blocks[0])) is not None:  # as in most answers
+        return only
 
     pieces: list[tuple[str, bool]] = []
     for index, block in enumerate(blocks):
@@ -67,20 +67,15 @@ def to_text(content: Any, kept: Kept = NONE_KEPT) -> str:
 
 def _piece(block: Any, artifact: str) -> tuple[str, bool]:
     """A block's text, and whether it is the block's own plain text."""
+    if (text := _own_text(block)) is not None:
+        return text, True
+
     if block is None:
         return "[MCP content: unavailable]", False
 
     kind = block.get("type") if isinstance(block, dict) else None
     if kind == "text":
-        text = block.get("text")
-        return (
-            (text, True)
-            if isinstance(text, str)
-            else (
-                "[MCP text content: unavailable]",
-                False,
-            )
-        )
+        return "[MCP text content: unavailable]", False
 
     if kind in {"image", "audio"}:
         return _media(kind, block, artifact), False
@@ -92,6 +87,15 @@ def _piece(block: Any, artifact: str) -> tuple[str, bool]:
         return _embedded(block.get("resource"), artifact), False
 
     return "[MCP content: unsupported]", False
+
+
+def _own_text(block: Any) -> str | None:
+    """What a block of plain text says; None if it is none, or says nothing that is text."""
+    if not isinstance(block, dict) or block.get("type") != "text":
+        return None
+
+    text = block.get("text")
+    return text if isinstance(text, str) else None
 
 
 def _media(kind: str, block: Block, artifact: str) -> str:
