@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from bridge.core.wire import dumps
+from bridge.core.wire import dumps, finite, replaced
 
 
 def encodable(value: Any) -> Any:
@@ -18,19 +17,13 @@ def encodable(value: Any) -> Any:
     try:
         dumps(value)
     except ValueError:
-        return _replaced(value)
+        return replaced(value, _written)
 
     return value
 
 
-def _replaced(value: Any) -> Any:
+def _written(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
-    if isinstance(value, dict):
-        return {_replaced(key): _replaced(inner) for key, inner in value.items()}
-
-    if isinstance(value, list):
-        return [_replaced(inner) for inner in value]
-
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return finite(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from typing import Any
 
 from pydantic_core import from_json, to_json
@@ -69,17 +70,23 @@ def escaped(value: Any) -> bytes:
     try:
         return dumps(value)
     except ValueError:
-        return json.dumps(_bounded(value), separators=(",", ":")).encode("ascii")
+        return json.dumps(replaced(value, finite), separators=(",", ":")).encode("ascii")
 
 
-def _bounded(value: Any) -> Any:
-    if isinstance(value, float) and math.isinf(value):
-        return None
-
+def replaced(value: Any, leaf: Callable[[Any], Any]) -> Any:
+    """A copy of a JSON value in which `leaf` has replaced each key, and what holds no others."""
     if isinstance(value, dict):
-        return {key: _bounded(inner) for key, inner in value.items()}
+        return {leaf(key): replaced(inner, leaf) for key, inner in value.items()}
 
-    return [_bounded(inner) for inner in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [replaced(inner, leaf) for inner in value]
+
+    return leaf(value)
+
+
+def finite(value: Any) -> Any:
+    """The value itself, or None for a number beyond all floats."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _no_number(name: str) -> Any:

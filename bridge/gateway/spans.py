@@ -24,7 +24,6 @@ Attributes = Mapping[str, AttributeValue]
 SAMPLED: Final = trace.TraceFlags(trace.TraceFlags.SAMPLED)
 NOT_SAMPLED: Final = trace.TraceFlags(trace.TraceFlags.DEFAULT)
 UNSET: Final = trace.Status()
-SERVER: Final = trace.SpanKind.SERVER
 MOST_ATTRIBUTES: Final = 128
 MOST_EVENTS: Final = 128
 """Events that a tool may add to one span; further ones are dropped."""
@@ -51,7 +50,7 @@ class LeanTracer:
     def start_span(
         self, name: str, context: Context, kind: trace.SpanKind, attributes: Attributes
     ) -> trace.Span:
-        """Begin a span of a server's below the one in `context`, if there is one."""
+        """Begin a span below the one in `context`, if there is one."""
         parent = _parent(context) if context else None
         # Zero names nothing (W3C Trace Context, section 3.2.2).
         trace_id = random.getrandbits(128) or 1 if parent is None else parent.trace_id
@@ -67,7 +66,9 @@ class LeanTracer:
         if flags is NOT_SAMPLED:
             return trace.NonRecordingSpan(own)
 
-        return LeanSpan(self._processor, name, own, parent, self._resource, attributes, self._scope)
+        return LeanSpan(
+            self._processor, name, own, parent, self._resource, attributes, kind, self._scope
+        )
 
 
 def _parent(context: Context) -> trace.SpanContext | None:
@@ -90,6 +91,7 @@ class LeanSpan(ReadableSpan, trace.Span):
         parent: trace.SpanContext | None,
         resource: Resource,
         attributes: Attributes,
+        kind: trace.SpanKind,
         scope: InstrumentationScope,
     ) -> None:
         """`processor` gets it when it ends."""
@@ -99,7 +101,7 @@ class LeanSpan(ReadableSpan, trace.Span):
             parent,
             resource,
             attributes,
-            kind=SERVER,
+            kind=kind,
             status=UNSET,
             start_time=time.time_ns(),
             instrumentation_scope=scope,

@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from bridge.core.caller import Caller
 from bridge.core.wire import dumps, escaped, loads
@@ -99,12 +100,13 @@ def result_number(line: bytes) -> int | None:
 
 def described(caller: Caller) -> Message:
     """What the host must know of a client."""
-    return {
-        "key": caller.key,
-        "modern": caller.modern,
-        "capabilities": dict(caller.capabilities),
-        "level": caller.log_level,
-    }
+    return _told(caller.key, caller.modern, caller.log_level, caller.capabilities)
+
+
+def _told(
+    key: str, modern: bool, level: str | None, capabilities: Mapping[str, Any] | None = None
+) -> Message:
+    return {"key": key, "modern": modern, "capabilities": dict(capabilities or {}), "level": level}
 
 
 def _written(caller: Caller) -> bytes:
@@ -117,7 +119,7 @@ def _written(caller: Caller) -> bytes:
 @lru_cache(maxsize=1024)
 def _incapable(key: str, modern: bool, level: str | None) -> bytes:
     """A caller who can be asked nothing, as most."""
-    return escaped({"key": key, "modern": modern, "capabilities": {}, "level": level})
+    return escaped(_told(key, modern, level))
 
 
 def to_wire(error: ChannelError) -> Message:

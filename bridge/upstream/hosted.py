@@ -134,7 +134,7 @@ class HostedChannel(asyncio.Protocol, Negotiated):
                     self._take(loads(line))
                 else:
                     self._take_result(line)
-        except (OverflowError, ValueError):
+        except ValueError:
             self._end("the host wrote what is no message")
             self.close()
 

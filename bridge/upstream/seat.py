@@ -127,7 +127,7 @@ class Seat(asyncio.Protocol):
                     self._take(loads(line))
                 else:
                     self._pass_on(line)
-        except (OverflowError, ValueError, KeyError) as exc:
+        except (ValueError, KeyError) as exc:
             log.warning("a process wrote what is no message: %s", type(exc).__name__)
             self.end("the host does not understand this")
 

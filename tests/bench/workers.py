@@ -12,13 +12,10 @@ all of them: so many calls/s they really carry, and how many times one worker's.
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import psutil
 
@@ -57,12 +54,7 @@ def one_run(server: running.Server, era: str, calls: int, clients: int) -> dict[
     "uneven" is how many times its fair share the busiest worker spent.
     """
     before = cpu(server.pid)
-    argv = [sys.executable, "-m", "tests.bench.load", "--port", str(server.port), "--era", era]
-    more = ["--calls", str(calls), "--clients", str(clients), "--pid", str(server.pid)]
-    done = subprocess.run(
-        [*argv, *more], cwd=running.ROOT, capture_output=True, check=True, text=True
-    )
-    found: dict[str, Any] = json.loads(done.stdout)
+    found = running.load(server, era, calls, clients)
     spent: dict[str, list[float]] = {WORKER: [], KEEPER: [], SERVER: []}
     for process, (kind, seconds) in cpu(server.pid).items():
         spent[kind].append(1e6 * (seconds - before.get(process, (kind, 0.0))[1]) / calls)

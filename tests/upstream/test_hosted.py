@@ -133,11 +133,11 @@ async def kept(place: Path, limits: Limits = HASTE) -> AsyncIterator[tuple[Host,
 
 
 @asynccontextmanager
-async def hosted(place: Path) -> AsyncIterator[Channel]:
+async def hosted(place: Path, limits: Limits = HASTE) -> AsyncIterator[Channel]:
     """The server, whose conversation somebody else keeps."""
     async with (
-        kept(place) as (_, target),
-        open_hosted(target, nothing, HASTE, None) as link,
+        kept(place, limits) as (_, target),
+        open_hosted(target, nothing, limits, None) as link,
     ):
         assert link is not None
         yield link.channel
@@ -226,14 +226,10 @@ async def test_requests_and_results_are_not_read_on_their_way(
 
 async def test_arguments_may_be_longer_than_what_a_server_may_write(tmp_path: Path) -> None:
     short = Limits(close_grace=0.2, message_bytes=1000)
-    async with (
-        kept(tmp_path, short) as (_, target),
-        open_hosted(target, nothing, short, None) as link,
-    ):
-        assert link is not None
+    async with hosted(tmp_path, short) as channel:
         for options in (PATIENT, HEARD):
             long = {"line": LINES["as json.dumps writes it"].hex(), "more": "x" * 300_000}
-            assert await link.channel.request("say", long, options) == {"a": 1}
+            assert await channel.request("say", long, options) == {"a": 1}
 
 
 @pytest.mark.parametrize("options", [PATIENT, HEARD], ids=["passed on", "read"])
@@ -242,14 +238,10 @@ async def test_an_answer_counts_that_came_before_what_ended_the_server(
 ) -> None:
     short = Limits(close_grace=0.2, message_bytes=1000)
     last = LINES["as json.dumps writes it"] + b"\n" + b"x" * 5000
-    async with (
-        kept(tmp_path, short) as (_, target),
-        open_hosted(target, nothing, short, None) as link,
-    ):
-        assert link is not None
-        assert await link.channel.request("say", {"line": last.hex()}, options) == {"a": 1}
-        await link.channel.wait_closed()
-        assert "a line of more than 1000 bytes" in link.channel.closed_because
+    async with hosted(tmp_path, short) as channel:
+        assert await channel.request("say", {"line": last.hex()}, options) == {"a": 1}
+        await channel.wait_closed()
+        assert "a line of more than 1000 bytes" in channel.closed_because
 
 
 async def test_a_server_waits_for_a_process_that_is_slow_to_read(tmp_path: Path) -> None:
